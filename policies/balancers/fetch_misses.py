@@ -1,0 +1,45 @@
+"""Every miss is fetched and stays; where every slot in reach is needed by this very layer, it is streamed instead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policies import api
+from policies.compile import kernel
+from policies.ledger import NOWHERE, is_ready
+from policies.movers.victims import find_victim, note_eviction
+from policies.plan import IN_FLIGHT, STAGING, add_demand
+
+
+@kernel
+def place_fetching_misses(ledger, state, observation, plan, layer, bypass):  # type: ignore[no-untyped-def]
+    """Residents first, then copies under way, then misses in expert order. `bypass`: an expert whose utility is below
+    every victim's is streamed (Belady with bypass)."""
+    base = layer * observation.counts.shape[0]
+    for place in range(observation.size[0]):
+        expert = observation.active[place]
+        if is_ready(ledger, base + expert):
+            plan.placement[expert] = api.GPU
+            plan.taken[ledger.expert_slot[base + expert]] = 1
+    for place in range(observation.size[0]):
+        expert = observation.active[place]
+        slot = ledger.expert_slot[base + expert]
+        if plan.placement[expert] == api.UNUSED and slot != NOWHERE:
+            plan.placement[expert] = api.FETCH
+            plan.taken[slot] = 1
+            add_demand(plan, base + expert, IN_FLIGHT)
+    for place in range(observation.size[0]):
+        expert = observation.active[place]
+        if plan.placement[expert] != api.UNUSED:
+            continue
+        limit = np.inf
+        if bypass:
+            limit = state.utility[layer, expert]
+        slot = find_victim(ledger, state, plan, layer, limit, False)
+        if slot == NOWHERE:
+            plan.placement[expert] = api.STREAM
+            add_demand(plan, base + expert, STAGING)
+        else:
+            note_eviction(ledger, state, slot)
+            plan.placement[expert] = api.FETCH
+            add_demand(plan, base + expert, slot)

@@ -1,0 +1,19 @@
+"""Static profile: activation counts of the first passes, then frozen."""
+
+from __future__ import annotations
+
+from policies.compile import kernel
+from policies.signals.signal import signal_value
+from policies.state import ESTIMATOR, PASS
+
+PROFILE_PASSES = 0
+
+
+@kernel
+def observe_static(program, state, observation, layer):  # type: ignore[no-untyped-def]
+    """Count while profiling; afterwards change nothing."""
+    if state.clock[PASS] >= state.parameters[ESTIMATOR, PROFILE_PASSES]:
+        return
+    for place in range(observation.size[0]):
+        expert = observation.active[place]
+        state.utility[layer, expert] += signal_value(program.signal, observation, expert)

@@ -1,0 +1,174 @@
+"""The compiled decisions, called unchanged by Session (runtime, SimPy engine) and by the compiled engine.
+
+`enter_layer` = open_layer (publish landed copies, count rows) + decide + close_layer (validate, mark readers, start
+fills). A policy in plain Python uses the two halves around its own decision.
+"""
+
+from __future__ import annotations
+
+from policies import api
+from policies.balancers.balance import balance
+from policies.compile import kernel
+from policies.credits import draft_cap, layer_cap
+from policies.estimators.estimate import estimate
+from policies.ledger import (
+    NOWHERE,
+    OK,
+    copies_in_flight,
+    digest,
+    is_ready,
+    publish,
+    release_readers,
+)
+from policies.movers.move import move
+from policies.observation import observe_rows
+from policies.plan import clear_plan
+from policies.state import ACCUMULATED_NS, LAYER, ROWS, WANTED
+from policies.validate import apply_layer, apply_prefetches
+
+BAD_ROUTING = 40
+
+
+@kernel
+def publish_landed(ledger, plan, slots, generations, landed):  # type: ignore[no-untyped-def]
+    """Publish `landed` copies: slots int64 [n], generations int64 [n]. Returns OK or a code, kept in plan.refusal."""
+    for place in range(landed):
+        code = publish(ledger, slots[place], generations[place])
+        if code != OK:
+            plan.refusal[0] = code
+            plan.refusal[1] = -1
+            plan.refusal[2] = slots[place]
+            return code
+    return OK
+
+
+@kernel
+def open_layer(
+    ledger, observation, plan, costs, layer, experts, weights, predicted, slots, generations, landed
+):  # type: ignore[no-untyped-def]
+    """First half of enter_layer. Returns (code, view digest); credits are then in plan.credits."""
+    clear_plan(plan, 0)
+    code = publish_landed(ledger, plan, slots, generations, landed)
+    if code != OK:
+        return code, digest(ledger)
+    bad = observe_rows(observation, experts, weights, predicted)
+    if bad >= 0:
+        plan.refusal[0] = BAD_ROUTING
+        plan.refusal[1] = bad
+        return BAD_ROUTING, digest(ledger)
+    base = layer * observation.counts.shape[0]
+    for expert in range(observation.counts.shape[0]):
+        observation.ready[expert] = is_ready(ledger, base + expert)
+    rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
+    layer_ns = costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns
+    plan.credits[0] = layer_cap(layer_ns, costs.copy_ns) - copies_in_flight(ledger)
+    return OK, digest(ledger)
+
+
+@kernel
+def close_layer(ledger, observation, plan, layer, staging, launch_early, credits):  # type: ignore[no-untyped-def]
+    """Second half of enter_layer. Demand copies of the plan use up credits before its prefetches."""
+    code = apply_layer(ledger, observation, plan, layer, staging, launch_early)
+    if code != OK:
+        return code
+    return apply_prefetches(ledger, plan, credits)
+
+
+@kernel
+def new_demand_copies(plan):  # type: ignore[no-untyped-def]
+    """Demand copies of the plan that enter the link now (those in flight already do not)."""
+    copies = 0
+    for place in range(plan.size[0]):
+        if plan.demand_slot[place] != -1:
+            copies += 1
+    return copies
+
+
+@kernel
+def _estimate_layer_ns(costs, observation, plan, state):  # type: ignore[no-untyped-def]
+    rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
+    cpu = 0
+    gpu = 0
+    link = 0
+    for place in range(observation.size[0]):
+        expert = observation.active[place]
+        count = min(observation.counts[expert], costs.cpu_ns.shape[0] - 1)
+        if plan.placement[expert] == api.CPU:
+            cpu += costs.cpu_ns[count]
+        else:
+            gpu += costs.gpu_ns[count]
+            if plan.placement[expert] != api.GPU:
+                link += costs.copy_ns
+    return costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns + max(cpu, max(gpu, link))
+
+
+@kernel
+def enter_layer(
+    program, state, costs, ledger, observation, plan, layer, staging, launch_early,
+    experts, weights, predicted, slots, generations, landed,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """One decision of a composed policy. Returns (code, view digest); the plan holds the rest."""
+    code, view = open_layer(
+        ledger, observation, plan, costs, layer, experts, weights, predicted, slots, generations,
+        landed,
+    )  # fmt: skip
+    if code != OK:
+        return code, view
+    state.clock[LAYER] = layer
+    state.clock[ROWS] = observation.size[1]
+    credits = plan.credits[0]
+    estimate(program, state, observation, layer)
+    balance(program, state, costs, ledger, observation, plan, layer)
+    credits -= new_demand_copies(plan)
+    plan.credits[0] = credits
+    wanted = 0
+    for expert in range(observation.counts.shape[0]):
+        if state.utility[layer, expert] >= state.tau[layer]:
+            if ledger.expert_slot[layer * observation.counts.shape[0] + expert] == NOWHERE:
+                wanted += 1
+    state.clock[WANTED] += wanted
+    move(program, state, ledger, observation, plan)
+    state.clock[ACCUMULATED_NS] += _estimate_layer_ns(costs, observation, plan, state)
+    return close_layer(ledger, observation, plan, layer, staging, launch_early, credits), view
+
+
+@kernel
+def open_moves(ledger, plan, cap, slots, generations, landed):  # type: ignore[no-untyped-def]
+    """Publish before a prefetch-only decision. Returns (code, view digest); credits are then in plan.credits."""
+    clear_plan(plan, 0)
+    code = publish_landed(ledger, plan, slots, generations, landed)
+    plan.credits[0] = cap - copies_in_flight(ledger)
+    return code, digest(ledger)
+
+
+@kernel
+def leave_layer(
+    program, state, costs, ledger, observation, plan, layer, slots, generations, landed
+):  # type: ignore[no-untyped-def]
+    """Readers gone; the mover may prefetch. Returns (code, view digest)."""
+    release_readers(ledger)
+    rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
+    layer_ns = costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns
+    cap = layer_cap(layer_ns, costs.copy_ns)
+    code, view = open_moves(ledger, plan, cap, slots, generations, landed)
+    if code != OK:
+        return code, view
+    state.clock[LAYER] = layer
+    credits = plan.credits[0]
+    move(program, state, ledger, observation, plan)
+    return apply_prefetches(ledger, plan, credits), view
+
+
+@kernel
+def draft_step(
+    program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
+):  # type: ignore[no-untyped-def]
+    """After a draft step: prefetch only. Returns (code, view digest)."""
+    cap = draft_cap(draft_ns_left, costs.copy_ns)
+    code, view = open_moves(ledger, plan, cap, slots, generations, landed)
+    if code != OK:
+        return code, view
+    state.clock[LAYER] = -1
+    credits = plan.credits[0]
+    move(program, state, ledger, observation, plan)
+    return apply_prefetches(ledger, plan, credits), view

@@ -1,0 +1,138 @@
+"""Slot states and their legal transitions, shared by the simulator and the runtime.
+
+FREE --begin_fill--> FILLING --publish--> READY; READY (unread) --begin_fill of another expert--> FILLING.
+The map entry of the old expert goes before the copy starts; the new expert counts as resident only once its copy
+has landed. Capacity is always computed from the states, never kept in a counter of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from policies.compile import kernel
+
+FREE = 0
+FILLING = 1
+READY = 2
+NOWHERE = -1
+
+OK = 0
+BAD_SLOT = 1
+BAD_EXPERT = 2
+ALREADY_HELD = 3
+VICTIM_FILLING = 4
+VICTIM_IN_USE = 5
+STALE_GENERATION = 6
+NOT_FILLING = 7
+
+REASONS = {
+    BAD_SLOT: "the slot number is out of range",
+    BAD_EXPERT: "the expert number is out of range",
+    ALREADY_HELD: "the expert already has a slot (READY or FILLING)",
+    VICTIM_FILLING: "the victim's slot is still FILLING",
+    VICTIM_IN_USE: "the victim's slot is being read",
+    STALE_GENERATION: "the copy belongs to an older generation of the slot",
+    NOT_FILLING: "the slot is not FILLING",
+}
+
+
+class Ledger(NamedTuple):
+    """State of the slot pool. Experts are flat keys `layer * experts + expert`.
+
+    slot_expert int32 [slots]: key or -1; slot_state int8 [slots]; slot_readers int32 [slots];
+    slot_generation int64 [slots + staging]: bumped by every fill (staging buffers come after the slots);
+    expert_slot int32 [layers * experts]: slot of an expert that is READY or FILLING, else -1.
+    """
+
+    slot_expert: npt.NDArray[np.int32]
+    slot_state: npt.NDArray[np.int8]
+    slot_readers: npt.NDArray[np.int32]
+    slot_generation: npt.NDArray[np.int64]
+    expert_slot: npt.NDArray[np.int32]
+
+
+def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
+    """An empty pool: every slot FREE, nothing resident."""
+    return Ledger(
+        np.full(slots, NOWHERE, np.int32),
+        np.zeros(slots, np.int8),
+        np.zeros(slots, np.int32),
+        np.zeros(slots + staging, np.int64),
+        np.full(layers * experts, NOWHERE, np.int32),
+    )
+
+
+@kernel
+def begin_fill(ledger, expert, slot):  # type: ignore[no-untyped-def]
+    """Give `slot` to `expert` (state FILLING, next generation). Returns OK or the reason code of the refusal."""
+    if slot < 0 or slot >= ledger.slot_state.shape[0]:
+        return BAD_SLOT
+    if expert < 0 or expert >= ledger.expert_slot.shape[0]:
+        return BAD_EXPERT
+    if ledger.expert_slot[expert] != NOWHERE:
+        return ALREADY_HELD
+    if ledger.slot_state[slot] == FILLING:
+        return VICTIM_FILLING
+    if ledger.slot_readers[slot] > 0:
+        return VICTIM_IN_USE
+    old = ledger.slot_expert[slot]
+    if old != NOWHERE:
+        ledger.expert_slot[old] = NOWHERE
+    ledger.slot_expert[slot] = expert
+    ledger.slot_state[slot] = FILLING
+    ledger.slot_generation[slot] += 1
+    ledger.expert_slot[expert] = slot
+    return OK
+
+
+@kernel
+def publish(ledger, slot, generation):  # type: ignore[no-untyped-def]
+    """A copy has landed: the slot becomes READY. Returns OK or the reason code of the refusal."""
+    if slot < 0 or slot >= ledger.slot_state.shape[0]:
+        return BAD_SLOT
+    if ledger.slot_generation[slot] != generation:
+        return STALE_GENERATION
+    if ledger.slot_state[slot] != FILLING:
+        return NOT_FILLING
+    ledger.slot_state[slot] = READY
+    return OK
+
+
+@kernel
+def is_ready(ledger, expert):  # type: ignore[no-untyped-def]
+    """True if the expert (flat key) is resident."""
+    slot = ledger.expert_slot[expert]
+    return slot != NOWHERE and ledger.slot_state[slot] == READY
+
+
+@kernel
+def copies_in_flight(ledger):  # type: ignore[no-untyped-def]
+    """Number of slots whose copy has been issued and not yet published."""
+    filling = 0
+    for slot in range(ledger.slot_state.shape[0]):
+        if ledger.slot_state[slot] == FILLING:
+            filling += 1
+    return filling
+
+
+@kernel
+def release_readers(ledger):  # type: ignore[no-untyped-def]
+    """The layer is over: nothing is read any more (one layer runs at a time)."""
+    for slot in range(ledger.slot_readers.shape[0]):
+        ledger.slot_readers[slot] = 0
+
+
+@kernel
+def digest(ledger):  # type: ignore[no-untyped-def]
+    """Order-dependent 64-bit hash of (expert, state) of every slot: equal digests, equal views."""
+    value = np.uint64(1469598103934665603)
+    prime = np.uint64(1099511628211)
+    for slot in range(ledger.slot_state.shape[0]):
+        word = np.uint64(ledger.slot_expert[slot] + 1) * np.uint64(4) + np.uint64(
+            ledger.slot_state[slot]
+        )
+        value = (value ^ word) * prime
+    return value

@@ -1,0 +1,61 @@
+"""Admission of misses: what the CPU had to compute is copied in behind the work, for the next time it is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policies.compile import kernel
+from policies.ledger import NOWHERE
+from policies.movers.candidates import insert_candidate
+from policies.movers.victims import find_victim, note_eviction
+from policies.plan import PREFETCH_LIMIT, add_prefetch
+from policies.state import LAYER, PASS
+
+
+@kernel
+def _offer_layer(ledger, state, observation, keys, utilities, counts, length, layer, since):  # type: ignore[no-untyped-def]
+    experts = state.utility.shape[1]
+    for expert in range(experts):
+        if state.stamp[layer, expert] != since:
+            continue
+        key = layer * experts + expert
+        if ledger.expert_slot[key] == NOWHERE:
+            count = 0
+            if layer == state.clock[LAYER]:
+                count = -observation.counts[expert]
+            length = insert_candidate(
+                keys, utilities, counts, length, key, state.utility[layer, expert], count
+            )
+    return length
+
+
+@kernel
+def admit_misses(ledger, state, observation, plan):  # type: ignore[no-untyped-def]
+    """At a layer: its own misses of this pass, highest utility first, more rows first. While drafting: the misses of the last
+    pass in all layers. A victim must have a lower utility than the newcomer."""
+    if plan.credits[0] <= 0:
+        return
+    layers, experts = state.utility.shape
+    keys = np.empty(PREFETCH_LIMIT, np.int64)
+    utilities = np.empty(PREFETCH_LIMIT, np.float64)
+    counts = np.empty(PREFETCH_LIMIT, np.int64)
+    length = 0
+    if state.clock[LAYER] >= 0:
+        length = _offer_layer(
+            ledger, state, observation, keys, utilities, counts, length,
+            state.clock[LAYER], state.clock[PASS],
+        )  # fmt: skip
+    else:
+        for layer in range(layers):
+            length = _offer_layer(
+                ledger, state, observation, keys, utilities, counts, length,
+                layer, state.clock[PASS] - 1,
+            )  # fmt: skip
+    for place in range(length):
+        if plan.credits[0] <= 0:
+            return
+        layer = keys[place] // experts
+        slot = find_victim(ledger, state, plan, layer, utilities[place], False)
+        if slot != NOWHERE:
+            note_eviction(ledger, state, slot)
+            add_prefetch(plan, keys[place], slot)

@@ -1,0 +1,75 @@
+"""A short list of the best experts to copy in, kept sorted: highest utility first, then the layer that runs soonest."""
+
+from __future__ import annotations
+
+from policies.compile import kernel
+from policies.ledger import FREE, NOWHERE, READY
+from policies.plan import PREFETCH_LIMIT
+
+
+@kernel
+def insert_candidate(keys, utilities, distances, length, key, utility, distance):  # type: ignore[no-untyped-def]
+    """Insert into arrays of PREFETCH_LIMIT entries sorted by (-utility, distance, arrival). Returns the new length."""
+    place = length
+    while place > 0 and (
+        utility > utilities[place - 1]
+        or (utility == utilities[place - 1] and distance < distances[place - 1])
+    ):
+        place -= 1
+    if place >= PREFETCH_LIMIT:
+        return length
+    last = min(length, PREFETCH_LIMIT - 1)
+    for other in range(last, place, -1):
+        keys[other] = keys[other - 1]
+        utilities[other] = utilities[other - 1]
+        distances[other] = distances[other - 1]
+    keys[place] = key
+    utilities[place] = utility
+    distances[place] = distance
+    return last + 1
+
+
+@kernel
+def lowest_evictable(ledger, state, plan, layer, nothing):  # type: ignore[no-untyped-def]
+    """Utility that a newcomer of `layer` must exceed under the layer's quota: -nothing where a FREE slot is due,
+    `nothing` where no slot can be given up."""
+    experts = state.utility.shape[1]
+    held = plan.pending[layer]
+    floor = nothing
+    for expert in range(experts):
+        slot = ledger.expert_slot[layer * experts + expert]
+        if slot == NOWHERE:
+            continue
+        held += 1
+        if (
+            ledger.slot_state[slot] == READY
+            and ledger.slot_readers[slot] == 0
+            and plan.taken[slot] == 0
+            and state.utility[layer, expert] < floor
+        ):
+            floor = state.utility[layer, expert]
+    if held < state.quota[layer]:
+        return -nothing
+    return floor
+
+
+@kernel
+def lowest_anywhere(ledger, state, plan, below_tau, nothing):  # type: ignore[no-untyped-def]
+    """The same for the whole pool."""
+    experts = state.utility.shape[1]
+    floor = nothing
+    for slot in range(ledger.slot_state.shape[0]):
+        if plan.taken[slot] != 0:
+            continue
+        if ledger.slot_state[slot] == FREE:
+            return -nothing
+        if ledger.slot_state[slot] != READY or ledger.slot_readers[slot] > 0:
+            continue
+        key = ledger.slot_expert[slot]
+        layer = key // experts
+        utility = state.utility[layer, key - layer * experts]
+        if below_tau and utility >= state.tau[layer]:
+            continue
+        if utility < floor:
+            floor = utility
+    return floor

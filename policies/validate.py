@@ -1,0 +1,120 @@
+"""What a plan must satisfy, checked while it is applied: the driver owns hazards, the policy owns choices."""
+
+from __future__ import annotations
+
+from policies import api
+from policies.compile import kernel
+from policies.ledger import FILLING, NOWHERE, OK, REASONS, begin_fill, is_ready
+from policies.plan import IN_FLIGHT, STAGING
+
+NOT_PLACED = 20
+PLACED_INACTIVE = 21
+GPU_NOT_READY = 22
+EARLY_NEEDS_GPU = 23
+COPY_MISSING = 24
+COPY_NOT_PLACED = 25
+NOT_IN_FLIGHT = 26
+STREAM_HELD = 27
+NO_STAGING = 28
+OVER_CREDITS = 29
+DUPLICATE_DEMAND = 30
+
+PLAN_REASONS = {
+    **REASONS,
+    NOT_PLACED: "an active expert has no placement",
+    PLACED_INACTIVE: "an expert that is not active has a placement",
+    GPU_NOT_READY: "placed on the GPU but not resident",
+    EARLY_NEEDS_GPU: "resident, and launch=early has already started it on the GPU",
+    COPY_MISSING: "placed FETCH or STREAM but no demand copy names it",
+    COPY_NOT_PLACED: "a demand copy names an expert that is not placed FETCH or STREAM",
+    NOT_IN_FLIGHT: "said to be in flight, but no copy of it is under way",
+    STREAM_HELD: "STREAM of an expert that already has a slot",
+    NO_STAGING: "STREAM without staging buffers",
+    OVER_CREDITS: "more prefetches than credits",
+    DUPLICATE_DEMAND: "two demand copies of one expert",
+}
+
+
+@kernel
+def _refuse(plan, code, expert, slot):  # type: ignore[no-untyped-def]
+    plan.refusal[0] = code
+    plan.refusal[1] = expert
+    plan.refusal[2] = slot
+    return code
+
+
+@kernel
+def apply_layer(ledger, observation, plan, layer, staging, launch_early):  # type: ignore[no-untyped-def]
+    """Check placements, mark readers, start fills of the demand copies. Returns OK or a code, kept in plan.refusal."""
+    experts = observation.counts.shape[0]
+    base = layer * experts
+    copies_needed = 0
+    for expert in range(experts):
+        key = base + expert
+        placed = plan.placement[expert]
+        if observation.counts[expert] == 0:
+            if placed != api.UNUSED:
+                return _refuse(plan, PLACED_INACTIVE, key, -1)
+            continue
+        if placed < api.GPU or placed > api.STREAM:
+            return _refuse(plan, NOT_PLACED, key, -1)
+        ready = is_ready(ledger, key)
+        slot = ledger.expert_slot[key]
+        if placed == api.GPU:
+            if not ready:
+                return _refuse(plan, GPU_NOT_READY, key, slot)
+            ledger.slot_readers[slot] += 1
+        elif ready and launch_early:
+            return _refuse(plan, EARLY_NEEDS_GPU, key, slot)
+        if placed == api.FETCH or placed == api.STREAM:
+            copies_needed += 1
+    for place in range(plan.size[0]):
+        key = plan.demand_expert[place]
+        slot = plan.demand_slot[place]
+        if key < base or key >= base + experts:
+            return _refuse(plan, COPY_NOT_PLACED, key, slot)
+        for earlier in range(place):
+            if plan.demand_expert[earlier] == key:
+                return _refuse(plan, DUPLICATE_DEMAND, key, slot)
+        placed = plan.placement[key - base]
+        if placed == api.STREAM:
+            if ledger.expert_slot[key] != NOWHERE:
+                return _refuse(plan, STREAM_HELD, key, slot)
+            if staging < 1:
+                return _refuse(plan, NO_STAGING, key, slot)
+            if slot != STAGING:
+                return _refuse(plan, COPY_NOT_PLACED, key, slot)
+        elif placed == api.FETCH:
+            if slot == IN_FLIGHT:
+                held = ledger.expert_slot[key]
+                if held == NOWHERE or ledger.slot_state[held] != FILLING:
+                    return _refuse(plan, NOT_IN_FLIGHT, key, held)
+            else:
+                code = begin_fill(ledger, key, slot)
+                if code != OK:
+                    return _refuse(plan, code, key, slot)
+            ledger.slot_readers[ledger.expert_slot[key]] += 1
+        else:
+            return _refuse(plan, COPY_NOT_PLACED, key, slot)
+    if plan.size[0] != copies_needed:
+        for expert in range(experts):
+            if plan.placement[expert] >= api.FETCH:
+                named = False
+                for place in range(plan.size[0]):
+                    if plan.demand_expert[place] == base + expert:
+                        named = True
+                if not named:
+                    return _refuse(plan, COPY_MISSING, base + expert, -1)
+    return OK
+
+
+@kernel
+def apply_prefetches(ledger, plan, credits):  # type: ignore[no-untyped-def]
+    """Start fills of the prefetches, at most `credits`. Returns OK or a code, kept in plan.refusal."""
+    if plan.size[1] > max(credits, 0):
+        return _refuse(plan, OVER_CREDITS, plan.prefetch_expert[max(credits, 0)], plan.size[1])
+    for place in range(plan.size[1]):
+        code = begin_fill(ledger, plan.prefetch_expert[place], plan.prefetch_slot[place])
+        if code != OK:
+            return _refuse(plan, code, plan.prefetch_expert[place], plan.prefetch_slot[place])
+    return OK
