@@ -72,6 +72,6 @@ class RequestCursor:
         """UserError unless 0 <= gamma <= limit."""
         if not 0 <= gamma <= limit:
             raise UserError(
-                f"{self.trace.path}: gamma {gamma} is outside 0..{limit}; lower gamma, or record again "
-                "with a larger gamma_max"
+                f"{self.trace.path}: gamma {gamma} is outside 0..{limit}; lower it, "
+                "or record again with a larger gamma_max"
             )

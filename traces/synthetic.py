@@ -1,10 +1,11 @@
-"""Small seeded traces for tests. Their statistics are chosen, not measured: no result rests on them."""
+"""Small seeded traces for tests. Their statistics are chosen: no result may rest on them."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.acceptance import leading_matches
 from traces.manifest import (
     NEXT_LAYER_COLUMNS,
     SCHEMA_VERSION,
@@ -19,7 +20,7 @@ from traces.rows import concatenate_rows as concatenate
 
 @dataclass(frozen=True)
 class SyntheticShape:
-    """Size and statistics of a synthetic trace. `reuse`: chance that an expert of a row stays in the next."""
+    """Size and statistics of a synthetic trace; `reuse`: chance that an expert stays a row on."""
 
     layers: int = 4
     experts: int = 16
@@ -59,7 +60,7 @@ def markov_text(shape: SyntheticShape, seed: int) -> RowBatch:
 
 
 def random_dense(shape: SyntheticShape, gamma_max: int, seed: int) -> RowBatch:
-    """Rows of a dense trace: row j of a start repeats row 0 of start t + j while its drafts match."""
+    """Rows of a dense trace: row j of a start repeats row 0 of start t + j while drafts match."""
     generator = np.random.default_rng(seed)
     return concatenate(
         [_with_gamma(shape, generator, request, gamma_max) for request in range(shape.requests)]
@@ -83,7 +84,7 @@ def _with_gamma(
     truth = _experts(shape, generator, length + gamma)
     tokens, choices, rows = [token[:prompt]], [np.full(prompt, UNKNOWN_TOKEN)], [truth[:prompt]]
     for start in range(prompt, length):
-        accepted = int((generator.random(gamma) >= shape.acceptance).argmax()) if gamma else 0
+        accepted = int(leading_matches(generator.random(gamma) < shape.acceptance))
         kept = slice(start, start + accepted + 1)
         wrong = gamma - accepted
         strays = generator.integers(0, shape.vocabulary, wrong)
@@ -128,7 +129,9 @@ def _assemble(
     )
 
 
-def _experts(shape: SyntheticShape, generator: np.random.Generator, rows: int) -> NDArray[np.uint16]:
+def _experts(
+    shape: SyntheticShape, generator: np.random.Generator, rows: int
+) -> NDArray[np.uint16]:
     """uint16 [rows, L, K] without duplicates in a row and layer; reused experts come first."""
     result = np.zeros((rows, shape.layers, shape.top_k), np.uint16)
     previous = np.zeros((shape.layers, shape.experts))

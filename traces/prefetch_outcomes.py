@@ -1,0 +1,66 @@
+"""What became of each prefetch: useful, late or wasted, from the order of copies and uses in a run
+log.
+
+Order is by place in the run, not by time: the draft phase of a pass, then its layers. A copy holds
+its slot until the next generation of the same slot is issued. The first time its expert is active
+in that span decides: a hit makes it useful, a miss means that it was still on its way (late), no
+use is a waste.
+"""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from traces.run_info import RunLog
+from traces.runlog_schema import COPY_PREFETCH, COPY_STREAM
+
+
+def count_outcomes(runlog: RunLog, copies: pd.DataFrame) -> tuple[int, int, int]:
+    """(useful, late, wasted) of the prefetches among `copies`; the whole log tells their uses."""
+    model = runlog.info.model
+    prefetches = copies[copies["kind"] == COPY_PREFETCH]
+    if prefetches.empty:
+        return 0, 0, 0
+    held = runlog.copies[runlog.copies["kind"] != COPY_STREAM]
+    held = held.assign(place=_place(held, model.layers)).sort_values(["slot", "generation"])
+    following = held["place"].shift(-1).where(held["slot"] == held["slot"].shift(-1))
+    until = following.fillna(np.iinfo(np.int64).max).astype(np.int64)
+    span_end = until.loc[prefetches.index].to_numpy()
+    span_begin = _place(prefetches, model.layers).to_numpy()
+
+    experts, places, hits = _uses(runlog, model.experts)
+    order = np.lexsort((places, experts))
+    experts, places, hits = experts[order], places[order], hits[order]
+    # One sortable number per use, so that the first use after a copy is one binary search.
+    stride = int(max(places.max(initial=0), span_begin.max()) + 2)
+    wanted = prefetches["expert"].to_numpy().astype(np.int64)
+    found = np.searchsorted(experts * stride + places, wanted * stride + span_begin, side="right")
+    inside = found < len(experts)
+    at = np.minimum(found, len(experts) - 1) if len(experts) else found * 0
+    if len(experts):
+        inside &= (experts[at] == wanted) & (places[at] <= span_end)
+        useful = int((inside & (hits[at] == 1)).sum())
+    else:
+        useful = 0
+    used = int(inside.sum())
+    return useful, used - useful, len(prefetches) - used
+
+
+def _place(table: pd.DataFrame, layers: int) -> pd.Series:
+    """Place in the run: draft phase of pass p is p * (L + 1), its layer l is l + 1 later."""
+    return table["pass_index"].astype(np.int64) * (layers + 1) + table["layer"] + 1
+
+
+def _uses(
+    runlog: RunLog, experts: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(flat expert, place, hit) of every active expert of the run."""
+    layers, empty = runlog.layers, np.empty(0, np.int64)
+    if layers.empty:
+        return empty, empty, empty
+    lengths = np.array([len(listed) for listed in layers["experts"]])
+    number = np.concatenate(list(layers["experts"])).astype(np.int64)
+    layer = np.repeat(layers["layer"].to_numpy().astype(np.int64), lengths)
+    place = np.repeat(_place(layers, runlog.info.model.layers).to_numpy(), lengths)
+    hit = np.concatenate(list(layers["hit"])).astype(np.int64)
+    return layer * experts + number, place, hit
