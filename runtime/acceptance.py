@@ -1,7 +1,9 @@
-"""Which drafted tokens are accepted: the equality rule and ordinary rejection sampling, as pure functions.
+"""Which drafted tokens are accepted: the equality rule and ordinary rejection sampling, as pure
+functions.
 
-Rejection sampling: Leviathan et al. 2023 and Chen et al. 2023. It keeps the target's distribution only if q is
-the very distribution that the draft tokens were drawn from, so both p and q come from `distribution`.
+Rejection sampling: Leviathan et al. 2023 and Chen et al. 2023. It keeps the target's distribution
+only if q is the very distribution that the draft tokens were drawn from, so both p and q come from
+`distribution`.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,9 @@ Probabilities = NDArray[np.float64]
 
 
 def accepted_prefix(drafts: Sequence[int], choices: Sequence[int]) -> int:
-    """Equality rule: drafts[i] is accepted iff it and all before it equal the target's choice at their place."""
+    """Equality rule: drafts[i] is accepted iff it and all before it equal the target's choice at
+    their place.
+    """
     for place, (draft, choice) in enumerate(zip(drafts, choices, strict=False)):
         if draft != choice:
             return place
@@ -28,12 +32,14 @@ def distribution(logits: NDArray[np.float32], temperature: float) -> Probabiliti
 
 
 def acceptance_probability(p: Probabilities, q: Probabilities, token: int) -> float:
-    """Chance that a token drawn from q is accepted by a target with distribution p: min(1, p / q)."""
+    """Chance that `token`, drawn from q, is accepted: min(1, p / q)."""
     return min(1.0, float(p[token]) / float(q[token]))
 
 
 def residual(p: Probabilities, q: Probabilities) -> Probabilities:
-    """What is drawn from after a rejection: max(p - q, 0), normalised. p and q are left as they are."""
+    """What is drawn from after a rejection: max(p - q, 0), normalised. p and q are left as they
+    are.
+    """
     surplus = np.maximum(p - q, 0.0)
     total = surplus.sum()
     return (
@@ -42,7 +48,9 @@ def residual(p: Probabilities, q: Probabilities) -> Probabilities:
 
 
 def draw(p: Probabilities, uniform: float) -> int:
-    """The token whose interval of the cumulative distribution holds `uniform`, never one with p = 0."""
+    """The token whose interval of the cumulative distribution holds `uniform`, never one with p =
+    0.
+    """
     cumulative = np.cumsum(p)
     place = int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"))
     return min(place, int(np.flatnonzero(p)[-1]))
@@ -53,8 +61,8 @@ def reject(
 ) -> tuple[int, int]:
     """Rejection sampling of one window.
 
-    p [gamma + 1, vocabulary] of the target, q [gamma, vocabulary] that the drafts were drawn from, gamma + 1
-    uniform numbers. Returns how many drafts are accepted and the token after them.
+    p [gamma + 1, vocabulary] of the target, q [gamma, vocabulary] that the drafts were drawn from,
+    gamma + 1 uniform numbers. Returns how many drafts are accepted and the token after them.
     """
     for place, draft in enumerate(drafts):
         if uniforms[place] >= acceptance_probability(p[place], q[place], draft):

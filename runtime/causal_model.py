@@ -1,4 +1,6 @@
-"""One transformers language model with the KV cache of one text: the part that target and draft share."""
+"""One transformers language model with the KV cache of one text: the part that target and draft
+share.
+"""
 
 from collections.abc import Sequence
 
@@ -29,17 +31,21 @@ class CausalModel:
         return int(self._cache.get_seq_length())
 
     def prefill(self, tokens: Sequence[int], keep: int = 1) -> torch.Tensor:
-        """Forget the old text and read `tokens`; logits of the last `keep` rows, float32 [keep, vocabulary]."""
+        """Forget the old text and read `tokens`; logits of the last `keep` rows, float32 [keep,
+        vocabulary].
+        """
         self._cache = self._new_cache()
         return self.forward(tokens, keep)
 
     @torch.inference_mode()
     def forward(self, tokens: Sequence[int], keep: int = 0) -> torch.Tensor:
-        """Append `tokens`; logits after each of the last `keep` of them (0 = all), float32 [n, vocabulary]."""
+        """Append `tokens`; logits after each of the last `keep` of them (0 = all), float32 [n,
+        vocabulary].
+        """
         if self.length + len(tokens) > self.facts.max_positions:
             raise UserError(
-                f"{self.facts.name}: {self.length + len(tokens)} tokens needed, the model reads at most "
-                f"{self.facts.max_positions}; shorten the prompt or lower max_new_tokens"
+                f"{self.facts.name}: {self.length + len(tokens)} tokens needed, the model reads at "
+                f"most {self.facts.max_positions}; shorten the prompt or lower max_new_tokens"
             )
         ids = torch.tensor([list(tokens)], dtype=torch.int64, device=self.device)
         output = self.module(input_ids=ids, cache=self._cache, use_cache=True, logits_to_keep=keep)

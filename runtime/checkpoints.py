@@ -1,7 +1,8 @@
 """Local Hugging Face checkpoint directories: facts from config.json, and loading.
 
-Reading facts never imports a transformers model class (that costs seconds and 400 MB); only the two loaders
-do. Nothing is downloaded, nothing but safetensors is opened, no code from a checkpoint is run.
+Reading facts never imports a transformers model class (that costs seconds and 400 MB); only the two
+loaders do. Nothing is downloaded, nothing but safetensors is opened, no code from a checkpoint is
+run.
 """
 
 import json
@@ -23,7 +24,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """What config.json says. For a dense model the expert fields are zero and `moe_layers` is empty."""
+    """What config.json says. For a dense model the expert fields are zero and `moe_layers` is
+    empty.
+    """
 
     path: Path
     name: str
@@ -57,7 +60,8 @@ def torch_device(name: str) -> torch.device:
         raise UserError(f"device={name} is not supported; use cpu, cuda or cuda:<number>")
     if kind == "cuda" and int(index or 0) >= torch.cuda.device_count():
         raise UserError(
-            f"device={name} is not there: torch sees {torch.cuda.device_count()} CUDA devices; use device=cpu"
+            f"device={name} is not there: torch sees {torch.cuda.device_count()} CUDA devices; "
+            "use device=cpu"
         )
     return torch.device(name)
 
@@ -91,7 +95,8 @@ def weight_files(path: Path) -> list[Path]:
     missing = [name for name in names if not (path / name).is_file()]
     if missing or not names:
         raise UserError(
-            f"{path}: {len(missing)} of {len(names)} weight files missing, first {missing[:1] or index.name}; "
+            f"{path}: {len(missing)} of {len(names)} weight files missing, "
+            f"first {next(iter(missing), index.name)}; "
             "only safetensors checkpoints are read, so convert or download it again"
         )
     return [path / name for name in names]
@@ -112,12 +117,13 @@ def _open(path: Path, role: str, architecture: str) -> CheckpointFacts:
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method", "unknown")
         raise UserError(
-            f"{role}={path}: quantised weights ({method}) are not supported; use the bf16 checkpoint"
+            f"{role}={path}: quantised weights ({method}) are not supported; "
+            "use the bf16 checkpoint"
         )
     if config.get("use_sliding_window"):
         raise UserError(
-            f"{role}={path}: sliding-window attention is on, and its cache cannot be cut back after a rejected draft; "
-            "use a checkpoint with use_sliding_window=false"
+            f"{role}={path}: sliding-window attention is on, and its cache cannot be cut back "
+            "after a rejected draft; use a checkpoint with use_sliding_window=false"
         )
     weight_files(path)
     try:
@@ -202,10 +208,12 @@ def _load(facts: CheckpointFacts, device: str, dtype: str) -> "PreTrainedModel":
     finally:
         if bars:
             logging.enable_progress_bar()
-    # transformers fills a missing tensor with random numbers and goes on; a recording of that is worthless.
+    # transformers fills a missing tensor with random numbers and goes on; a recording of that is
+    # worthless.
     missing = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if missing:
         raise UserError(
-            f"{facts.path}: {len(missing)} weights missing or misshapen, first {missing[0]}; wrong checkpoint"
+            f"{facts.path}: {len(missing)} weights missing or misshapen, first {missing[0]}; "
+            "the files do not belong to this config.json"
         )
     return module.to(place).eval().requires_grad_(False)

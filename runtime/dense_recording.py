@@ -1,12 +1,13 @@
-"""Dense recording of one request: a full window at every position of the text, one token committed each time.
+"""Dense recording: a full window at every position of the text, one token committed each time.
 
-The caches hold x_<t. The draft continues x_<=t with d_1..d_G, one target forward of (x_t, d_1..d_G) gives the
-routing and the target's choice after every row, the first choice is committed, both caches are cut. Row j depends
-on x_<=t and d_<=j alone, so the rows 0..gamma at t are exactly the pass that real decoding with any gamma <= G
-would run there. See section 5 "Dense recording" of ARCHITECTURE.md.
+The caches hold x_<t. The draft continues x_<=t with d_1..d_G, one target forward of (x_t, d_1..d_G)
+gives the routing and the target's choice after every row, the first choice is committed, both
+caches are cut. Row j depends on x_<=t and d_<=j alone, so the rows 0..gamma at t are exactly the
+pass that real decoding with any gamma <= G would run there. See section 5 "Dense recording" of
+ARCHITECTURE.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from runtime.draft_model import DraftModel
 from runtime.margins import MarginLog
@@ -20,8 +21,9 @@ from runtime.verify_rules import Choice, KeyedRule
 class RollingContinuation:
     """The draft's next G tokens after a text that grows by one token at a time.
 
-    Where the text grew by the very token that was drafted, the rest of the old continuation still holds: the
-    draft is a function of the text. That saves most draft steps and gives the same tokens.
+    Where the text grew by the very token that was drafted, the rest of the old continuation still
+    holds: the draft is a function of the text. That saves most draft steps and gives the same
+    tokens.
     """
 
     def __init__(self, draft: DraftModel, rule: KeyedRule, request: int, gamma: int) -> None:
@@ -42,43 +44,57 @@ class RollingContinuation:
         return list(self._choices)
 
 
-def record_request_densely(
-    target: TargetModel,
-    draft: DraftModel,
-    rule: KeyedRule,
-    capture: RoutingCapture,
-    request: int,
-    prompt: Sequence[int],
-    gamma: int,
-    stop: StopRule,
-    rows: RecordedRows,
-    margins: MarginLog,
-    on_tokens: Callable[[int], None],
-) -> list[int]:
-    """Fill `rows` with one window of gamma + 1 rows per position; returns the new tokens."""
-    capture.clear()
-    logits = target.prefill(prompt)
-    draft.prefill(prompt)
-    first = rule.first(logits[-1], request, len(prompt))
-    routing = capture.take()
-    rows.add_prefill(prompt, routing)
-    margins.add_prefill(request, len(prompt), first.margin, routing.margins)
-    continuation = RollingContinuation(draft, rule, request, gamma)
-    text = [*prompt, first.token]
-    on_tokens(1)
-    _, reason = stop.cut([], [first.token])
-    while reason is None:
+class DenseRecording:
+    """Records requests with a window of gamma + 1 rows at every position."""
+
+    def __init__(
+        self,
+        target: TargetModel,
+        draft: DraftModel,
+        rule: KeyedRule,
+        gamma: int,
+        capture: RoutingCapture,
+        margins: MarginLog,
+    ) -> None:
+        self._target, self._draft, self._rule, self._gamma = target, draft, rule, gamma
+        self._capture, self._margins = capture, margins
+
+    def tokens(
+        self, request: int, prompt: Sequence[int], stop: StopRule, rows: RecordedRows
+    ) -> Iterator[int]:
+        """Yield the new tokens one by one while filling `rows`."""
+        first = self._prefill(request, prompt, rows)
+        continuation = RollingContinuation(self._draft, self._rule, request, self._gamma)
+        text = [*prompt, first]
+        _, reason = stop.cut([], [first])
+        yield first
+        while reason is None:
+            token = self._window(request, text, continuation.after(text), rows)
+            _, reason = stop.cut(text[len(prompt) :], [token])
+            text.append(token)
+            yield token
+
+    def _prefill(self, request: int, prompt: Sequence[int], rows: RecordedRows) -> int:
+        self._capture.clear()
+        logits = self._target.prefill(prompt)
+        self._draft.prefill(prompt)
+        first = self._rule.first(logits[-1], request, len(prompt))
+        routing = self._capture.take()
+        rows.add_prefill(prompt, routing)
+        self._margins.add_prefill(request, len(prompt), first.margin, routing.margins)
+        return first.token
+
+    def _window(
+        self, request: int, text: Sequence[int], drafts: list[Choice], rows: RecordedRows
+    ) -> int:
+        """Record the window after `text`; the token that follows `text`."""
         start = len(text) - 1
-        drafts = continuation.after(text)
         window = [text[-1], *(choice.token for choice in drafts)]
-        capture.clear()
-        choices, scores = rule.choose(target.forward(window), request, start + 1)
-        routing = capture.take()
+        self._capture.clear()
+        choices, scores = self._rule.choose(self._target.forward(window), request, start + 1)
+        routing = self._capture.take()
         rows.add_window(start, window, choices, routing)
         draft_margins = [choice.margin for choice in drafts]
-        margins.add_window(request, start, 1, scores, draft_margins, routing.margins)
-        target.cut(start + 1)
-        _, reason = stop.cut(text[len(prompt) :], choices[:1])
-        text.append(choices[0])
-        on_tokens(1)
-    return text[len(prompt) :]
+        self._margins.add_window(request, start, 1, scores, draft_margins, routing.margins)
+        self._target.cut(start + 1)
+        return choices[0]

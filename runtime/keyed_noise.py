@@ -1,11 +1,13 @@
 """Keyed Gumbel noise: g(seed, request, position) for every token of the vocabulary.
 
-Target and draft add the same noise to their log-probabilities and take the best token. The choice at a position
-then depends on the committed text alone, never on how many tokens were drafted, so one recording can be
-replayed at any window. argmax(log p + g) is distributed as p (the Gumbel-max rule).
+Target and draft add the same noise to their log-probabilities and take the best token. The choice
+at a position then depends on the committed text alone, never on how many tokens were drafted, so
+one recording can be replayed at any window. argmax(log p + g) is distributed as p (the Gumbel-max
+rule).
 
-The values come from a counter-based generator and from IEEE additions, multiplications and divisions only, so
-that they are the same bits on every machine: math libraries differ in the last bit of a logarithm.
+The values come from a counter-based generator and from IEEE additions, multiplications and
+divisions only, so that they are the same bits on every machine: math libraries differ in the last
+bit of a logarithm.
 """
 
 import numpy as np
@@ -49,7 +51,8 @@ def logarithm(values: np.ndarray) -> np.ndarray:
 class NoiseRows:
     """The noise of consecutive positions of one request on a device; recent positions are kept.
 
-    A dense recording asks for each position once per window row, so keeping them saves most of the work.
+    A dense recording asks for each position once per window row, so keeping them saves most of the
+    work.
     """
 
     def __init__(self, seed: int, vocabulary: int, device: torch.device, kept: int = 64) -> None:

@@ -1,7 +1,8 @@
-"""By how much each recorded decision was made: evidence for judging differences between two recordings.
+"""By how much each recorded decision was made: evidence for judging differences between two
+recordings.
 
-Two forwards of the same tokens in windows of different sizes round differently, about 1e-6 in fp32. A decision
-whose margin is not far above that can flip; any other difference is an error.
+Two forwards of the same tokens in windows of different sizes round differently, about 1e-6 in fp32.
+A decision whose margin is not far above that can flip; any other difference is an error.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ NEAR_TIE = 1e-4
 
 @dataclass(frozen=True)
 class NearTie:
-    """A choice of the target whose score beat the runner-up by less than NEAR_TIE. `position` is its place."""
+    """A choice of the target whose score beat the runner-up by less than NEAR_TIE. `position` is
+    its place.
+    """
 
     request: int
     position: int
@@ -27,7 +30,9 @@ class NearTie:
 
 @dataclass(frozen=True)
 class WindowMargins:
-    """score [gamma + 1]: target's choice after each row; draft [gamma]: each proposal; router float32 [gamma + 1, L]."""
+    """score [gamma + 1]: target's choice after each row; draft [gamma]: each proposal; router
+    float32 [gamma + 1, L].
+    """
 
     score: tuple[float, ...]
     draft: tuple[float, ...]
@@ -35,7 +40,9 @@ class WindowMargins:
 
 
 class MarginLog:
-    """Margins of all windows of a recording, by (request, start); `first` by request; near ties of committed text."""
+    """Margins of all windows of a recording, by (request, start); `first` by request; near ties of
+    committed text.
+    """
 
     def __init__(self, keep_windows: bool = False) -> None:
         self._keep_windows = keep_windows
@@ -47,7 +54,9 @@ class MarginLog:
     def add_prefill(
         self, request: int, position: int, score: float, router: NDArray[np.float32]
     ) -> None:
-        """The first token after the prompt, chosen for `position`, and the routing of the prompt [rows, L]."""
+        """The first token after the prompt, chosen for `position`, and the routing of the prompt
+        [rows, L].
+        """
         self._note(request, position, score)
         if self._keep_windows:
             self.first[request] = score

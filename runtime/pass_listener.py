@@ -1,4 +1,6 @@
-"""What a speculative decoder tells its surroundings: the recorder and the offloading engine listen here."""
+"""What a speculative decoder tells its surroundings: the recorder and the offloading engine listen
+here.
+"""
 
 from collections.abc import Sequence
 
@@ -7,7 +9,8 @@ from runtime.verify_rules import Verdict
 
 
 class PassListener:
-    """All methods do nothing; override what you need. Calls of one request come in the order written here.
+    """All methods do nothing; override what you need. Calls of one request come in the order
+    written here.
 
     An exception raised by a listener ends the request with both caches cut to the committed text.
     """
@@ -19,7 +22,9 @@ class PassListener:
         """The target has read the prompt and chosen the first new token."""
 
     def start_pass(self, last_token: int, gamma_max: int) -> int:
-        """How many tokens to draft, 0..gamma_max. `last_token` is committed and not yet in the target's cache."""
+        """How many tokens to draft, 0..gamma_max. `last_token` is committed and not yet in the
+        target's cache.
+        """
         return gamma_max
 
     def draft_step(self, step: int, token: int, margin: float) -> None:
@@ -32,7 +37,9 @@ class PassListener:
         """The target has read `rows`, the first of which stands at place `start` of the text."""
 
     def end_pass(self, accepted: int, committed: Sequence[int]) -> None:
-        """`accepted` drafts passed; `committed` tokens were added, fewer than accepted + 1 where the text ended."""
+        """`accepted` drafts passed; `committed` tokens were added, fewer than accepted + 1 where
+        the text ended.
+        """
 
     def end_request(self, reason: StopReason) -> None:
         """The text has ended."""

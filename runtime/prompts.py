@@ -1,4 +1,6 @@
-"""Prompts: JSON lines with "id", "text" and optionally "tokens", as shipped per workload or from a user's file."""
+"""Prompts: JSON lines with "id", "text" and optionally "tokens", as shipped per workload or from a
+user's file.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -28,14 +30,15 @@ def shipped_prompts(workload: str) -> Path:
     """The prompt file of a shipped workload; UserError listing those that exist."""
     if workload not in shipped_workloads():
         raise UserError(
-            f"workload={workload} is unknown; shipped are {', '.join(shipped_workloads()) or 'none'}, "
+            f"workload={workload} is unknown; shipped are "
+            f"{', '.join(shipped_workloads()) or 'none'}, "
             "or give your own with prompts=<file>.jsonl"
         )
     return SHIPPED_PROMPTS / f"{workload}.jsonl"
 
 
 def read_prompts(path: str | Path, encode: Callable[[str], Sequence[int]]) -> list[Prompt]:
-    """Prompts of a JSON-lines file, in order. `encode` is used where a line has no list of tokens."""
+    """Prompts of a JSON-lines file, in order; `encode` serves lines without a list of tokens."""
     file = Path(path)
     if not file.is_file():
         raise UserError(f"prompts={file}: no such file; give JSON lines with an id and a text each")
@@ -53,20 +56,22 @@ def read_prompts(path: str | Path, encode: Callable[[str], Sequence[int]]) -> li
 def check_prompts(
     prompts: Sequence[Prompt], vocabulary: int, new_tokens: int, max_positions: int
 ) -> None:
-    """UserError unless every prompt fits: known tokens, and room for `new_tokens` more positions."""
+    """UserError unless every prompt fits: known tokens, room for `new_tokens` more."""
     for prompt in prompts:
         if not prompt.tokens:
             raise UserError(f"prompt {prompt.name}: empty; give at least one token")
         if min(prompt.tokens) < 0 or max(prompt.tokens) >= vocabulary:
             raise UserError(
-                f"prompt {prompt.name}: token {max(prompt.tokens)} in a vocabulary of {vocabulary}; "
-                "its tokens are of another tokenizer, remove them so that the text is encoded anew"
+                f"prompt {prompt.name}: token {max(prompt.tokens)} in a vocabulary of "
+                f"{vocabulary}; its tokens are of another tokenizer, "
+                "remove them so that the text is encoded anew"
             )
         needed = len(prompt.tokens) + new_tokens
         if needed > max_positions:
             raise UserError(
-                f"prompt {prompt.name}: {len(prompt.tokens)} tokens and up to {new_tokens} more do not fit the "
-                f"model's {max_positions} positions; shorten it or lower max_new_tokens"
+                f"prompt {prompt.name}: {len(prompt.tokens)} tokens and up to {new_tokens} more "
+                f"do not fit the model's {max_positions} positions; "
+                "shorten it or lower max_new_tokens"
             )
 
 

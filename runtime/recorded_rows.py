@@ -30,7 +30,9 @@ class RecordedRows:
     def add_window(
         self, start: int, tokens: Sequence[int], choices: Sequence[int], routing: Routing
     ) -> None:
-        """The window (x_t, d_1..d_gamma) at t = start with the target's choice after each row, -1 where unknown."""
+        """The window (x_t, d_1..d_gamma) at t = start with the target's choice after each row, -1
+        where unknown.
+        """
         match = [draft == choice for draft, choice in zip(tokens[1:], choices[:-1], strict=True)]
         self._add(DECODE, start, tokens, choices, [*match, False], routing)
         self.windows += 1

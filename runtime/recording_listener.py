@@ -48,7 +48,8 @@ class RecordingListener(PassListener):
         start, tokens, verdict, routing = self._window
         choices = list(verdict.choices)
         if len(committed) <= accepted:
-            # The text ended inside the accepted block: what the target would have put after it is not text.
+            # The text ended inside the accepted block: what the target would have put after it is
+            # not text.
             choices[len(committed) :] = [UNKNOWN_TOKEN] * (len(choices) - len(committed))
         self.rows.add_window(start, tokens, choices, routing)
         self._margins.add_window(

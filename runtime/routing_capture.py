@@ -1,4 +1,6 @@
-"""What the routers of a target chose in its last forward, read by forward hooks; the model stays as it is."""
+"""What the routers of a target chose in its last forward, read by forward hooks; the model stays as
+it is.
+"""
 
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,9 +18,10 @@ from traces.rows import FILLER
 class Routing:
     """Router choices of n rows in L MoE layers, K experts each in descending weight.
 
-    experts uint16 [n, L, K]; weights float16 [n, L, K]; next_layer uint16 [H, n, L, K] or None: the router of
-    MoE layer l + h applied to the router input of layer l, FILLER where there is no such layer; margins
-    float32 [n, L]: router logit of the last expert chosen minus that of the first one left out.
+    experts uint16 [n, L, K]; weights float16 [n, L, K]; next_layer uint16 [H, n, L, K] or None: the
+    router of MoE layer l + h applied to the router input of layer l, FILLER where there is no such
+    layer; margins float32 [n, L]: router logit of the last expert chosen minus that of the first
+    one left out.
     """
 
     experts: NDArray[np.uint16]
@@ -28,10 +31,12 @@ class Routing:
 
 
 class RoutingCapture:
-    """Listens to router modules (`mlp.gate` of each MoE layer, in order) between `__enter__` and `__exit__`.
+    """Listens to router modules (`mlp.gate` of each MoE layer, in order) between `__enter__` and
+    `__exit__`.
 
-    A router must return (logits [n, experts], weights [n, K], indices [n, K]), as transformers' Qwen3-MoE does.
-    lookahead: distances h = 1..lookahead to predict; costs one small matrix product each, 0 for none.
+    A router must return (logits [n, experts], weights [n, K], indices [n, K]), as transformers'
+    Qwen3-MoE does. lookahead: distances h = 1..lookahead to predict; costs one small matrix product
+    each, 0 for none.
     """
 
     def __init__(self, routers: list[nn.Module], lookahead: int = 0) -> None:
@@ -57,7 +62,9 @@ class RoutingCapture:
         self._hooks = []
 
     def clear(self) -> None:
-        """Forget what was captured. Call it before a forward: one that failed leaves some layers behind."""
+        """Forget what was captured. Call it before a forward: one that failed leaves some layers
+        behind.
+        """
         self._seen = []
 
     @torch.inference_mode()
@@ -84,7 +91,8 @@ class RoutingCapture:
         layers, rows, _ = inputs.shape
         predicted = np.full((self._lookahead, rows, layers, top_k), FILLER, np.uint16)
         for distance in range(1, min(self._lookahead, layers - 1) + 1):
-            # Softmax keeps the order of logits, so the top of the logits is what the router would choose.
+            # Softmax keeps the order of logits, so the top of the logits is what the router would
+            # choose.
             logits = torch.bmm(inputs[:-distance], self._stacked[distance:].transpose(1, 2))
             chosen = torch.topk(logits.float(), top_k, dim=-1).indices
             predicted[distance - 1, :, : layers - distance] = _rows_first(chosen)

@@ -1,7 +1,7 @@
 """Speculative decoding of one request at a time: draft, verify, commit, cut both caches back.
 
-The loop that the windowed recorder and the offloading engine share. Plain decoding is the same loop with gamma 0.
-Tree drafts and batches are not supported.
+The loop that the windowed recorder and the offloading engine share. Plain decoding is the same loop
+with gamma 0. Tree drafts and batches are not supported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,8 @@ class Draft(Protocol):
 class SpeculativeDecoder:
     """Generates texts with a target and an optional draft of at most `gamma_max` tokens per pass.
 
-    Between passes the target's cache holds all committed tokens but the last; the draft's a prefix of them.
+    Between passes the target's cache holds all committed tokens but the last; the draft's a prefix
+    of them.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class SpeculativeDecoder:
         self._listener = listener or PassListener()
 
     def generate(self, request: int, prompt: Sequence[int], stop: StopRule) -> Iterator[list[int]]:
-        """Yield the newly committed tokens: one after the prompt, then those of each pass, until `stop` says so."""
+        """Yield the newly committed tokens: one after the prompt, then those of each pass, until
+        `stop` says so.
+        """
         if not prompt:
             raise UserError(f"request {request}: the prompt is empty; give at least one token")
         listener = self._listener
@@ -101,9 +104,12 @@ class SpeculativeDecoder:
         return [*drafts[: verdict.accepted], verdict.following]
 
     def _commit(self, text: list[int], block: list[int], kept: int) -> None:
-        """Append the first `kept` tokens and cut the caches to what they have read of the committed text."""
+        """Append the first `kept` tokens and cut the caches to what they have read of the committed
+        text.
+        """
         text.extend(block[:kept])
-        # The token after the accepted drafts was never read; a text that ends inside them was read whole.
+        # The token after the accepted drafts was never read; a text that ends inside them was read
+        # whole.
         self._rewind(len(text) - (kept == len(block)))
 
     def _rewind(self, length: int) -> None:

@@ -1,4 +1,6 @@
-"""When a text ends: end tokens, a length limit, stop strings; checked at every token of an accepted block."""
+"""When a text ends: end tokens, a length limit, stop strings; checked at every token of an accepted
+block.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +13,9 @@ StopReason = Literal["end_token", "length", "stop_string"]
 
 @dataclass(frozen=True)
 class StopRule:
-    """max_new_tokens counts from the first token after the prompt. `decode` is needed for stop strings only."""
+    """max_new_tokens counts from the first token after the prompt. `decode` is needed for stop
+    strings only.
+    """
 
     max_new_tokens: int
     end_tokens: frozenset[int] = frozenset()
@@ -29,7 +33,8 @@ class StopRule:
         object.__setattr__(self, "_tail", longest + 3)
 
     def cut(self, new_tokens: Sequence[int], block: Sequence[int]) -> tuple[int, StopReason | None]:
-        """How many tokens of `block` to keep after `new_tokens`, and why the text ends there, if it does.
+        """How many tokens of `block` to keep after `new_tokens`, and why the text ends there, if it
+        does.
 
         The token that ends the text is kept: an end token, or the one that completes a stop string.
         """

@@ -1,4 +1,6 @@
-"""The tokenizer of a checkpoint: identity, agreement between target and draft, encoding and decoding."""
+"""The tokenizer of a checkpoint: identity, agreement between target and draft, encoding and
+decoding.
+"""
 
 import hashlib
 import json
@@ -10,7 +12,9 @@ from runtime.checkpoints import CheckpointFacts
 
 
 def tokenizer_hash(path: Path) -> str:
-    """sha256 of tokenizer.json's content, without its padding and truncation settings, which change no token."""
+    """sha256 of tokenizer.json's content, without its padding and truncation settings, which change
+    no token.
+    """
     file = path / "tokenizer.json"
     if not file.is_file():
         raise UserError(
@@ -28,8 +32,8 @@ def check_same_tokenizer(target: CheckpointFacts, draft: CheckpointFacts) -> str
     """The common tokenizer hash; UserError if target and draft do not speak the same tokens."""
     if target.vocabulary != draft.vocabulary:
         raise UserError(
-            f"draft={draft.path}: vocabulary of {draft.vocabulary}, the target has {target.vocabulary}; "
-            "a draft must share the target's tokenizer"
+            f"draft={draft.path}: vocabulary of {draft.vocabulary}, the target has "
+            f"{target.vocabulary}; a draft must share the target's tokenizer"
         )
     ours, theirs = tokenizer_hash(target.path), tokenizer_hash(draft.path)
     if ours != theirs:
@@ -50,7 +54,7 @@ class Tokenizer:
         self._tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path / "tokenizer.json"))
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text`; special tokens are recognised only where the text spells them out."""
+        """Token ids of `text`; special tokens only where the text spells them out."""
         return list(self._tokenizer.encode(text, add_special_tokens=False))
 
     def decode(self, tokens: Sequence[int]) -> str:

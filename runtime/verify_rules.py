@@ -1,7 +1,7 @@
 """How tokens are chosen: one rule object serves draft and target in a pass.
 
-`KeyedRule` covers greedy decoding (no noise) and keyed noise; `RejectionRule` is ordinary rejection sampling,
-whose outcome depends on the window and so cannot be replayed at another one.
+`KeyedRule` covers greedy decoding (no noise) and keyed noise; `RejectionRule` is ordinary rejection
+sampling, whose outcome depends on the window and so cannot be replayed at another one.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ UNDECIDED = -1
 
 @dataclass(frozen=True)
 class Choice:
-    """A token and by how much it beat the runner-up: score units, i.e. log-probability plus noise."""
+    """A token and by how much it beat the runner-up, in log-probability plus noise."""
 
     token: int
     margin: float
@@ -31,8 +31,9 @@ class Choice:
 class Verdict:
     """Outcome of one verify window.
 
-    accepted: drafts accepted; following: the token after them; choices [gamma + 1]: the target's choice per row,
-    UNDECIDED where rejection sampling never decided; margins [gamma + 1]: see Choice, infinite if undefined.
+    accepted: drafts accepted; following: the token after them; choices [gamma + 1]: the target's
+    choice per row, UNDECIDED where rejection sampling never decided; margins [gamma + 1]: see
+    Choice, infinite if undefined.
     """
 
     accepted: int
@@ -53,13 +54,17 @@ class VerifyRule(Protocol):
     def verify(
         self, logits: torch.Tensor, drafts: Sequence[int], request: int, position: int
     ) -> Verdict:
-        """Judge `drafts`, proposed in this order since the last verify; logits [gamma + 1, vocabulary]."""
+        """Judge `drafts`, proposed in this order since the last verify; logits [gamma + 1,
+        vocabulary].
+        """
 
 
 class KeyedRule:
-    """Take the best of logits / temperature + keyed noise; accept a draft that equals the target's choice.
+    """Take the best of logits / temperature + keyed noise; accept a draft that equals the target's
+    choice.
 
-    Without noise (greedy) the temperature does not matter. log_softmax would shift all scores of a row alike.
+    Without noise (greedy) the temperature does not matter. log_softmax would shift all scores of a
+    row alike.
     """
 
     def __init__(self, temperature: float, noise: NoiseRows | None) -> None:
@@ -68,7 +73,9 @@ class KeyedRule:
     def choose(
         self, logits: torch.Tensor, request: int, position: int
     ) -> tuple[list[int], list[float]]:
-        """Tokens and margins for rows of logits [n, vocabulary], the first row choosing for `position`."""
+        """Tokens and margins for rows of logits [n, vocabulary], the first row choosing for
+        `position`.
+        """
         scores = logits
         if self._noise is not None:
             noise = self._noise.rows(request, position, len(logits))
@@ -92,7 +99,9 @@ class KeyedRule:
 
 
 class RejectionRule:
-    """Rejection sampling at a temperature; the uniform numbers are keyed by seed, request and position."""
+    """Rejection sampling at a temperature; the uniform numbers are keyed by seed, request and
+    position.
+    """
 
     def __init__(self, temperature: float, seed: int) -> None:
         self._temperature, self._seed = temperature, seed
@@ -133,7 +142,8 @@ def make_rule(sampling: SamplingInfo, vocabulary: int, device: torch.device) -> 
         raise UserError(f"sampling.mode={sampling.mode} is unknown; use greedy, keyed or rejection")
     if not 0.0 < sampling.temperature < float("inf"):
         raise UserError(
-            f"sampling.temperature={sampling.temperature} must be above 0; for no randomness use sampling.mode=greedy"
+            f"sampling.temperature={sampling.temperature} must be above 0; "
+            "for no randomness use sampling.mode=greedy"
         )
     if sampling.mode == "keyed":
         return KeyedRule(sampling.temperature, NoiseRows(sampling.seed, vocabulary, device))
