@@ -1,1 +1,2 @@
-"""What may be decided, what is legal, and when it is asked. The ground that every other package stands on."""
+"""What may be decided, what is legal, and when it is asked. The ground that every other package
+stands on."""

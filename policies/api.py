@@ -1,7 +1,9 @@
 """The nouns of a decision and the protocol of a policy. Pure data: no time, no threads, no I/O.
 
-A policy is called synchronously by `policies.session.Session`, in the simulator and in the runtime alike. It sees
-arrays, never tensors, and returns data. It keeps its parameters as given, so that every run can be logged.
+A policy is called synchronously by `policies.session.Session`, in the simulator and in the runtime
+alike. It sees
+arrays, never tensors, and returns data. It keeps its parameters as given, so that every run can be
+logged.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class Shape(NamedTuple):
 class Routing:
     """What the router of one layer chose for the rows of this pass.
 
-    experts: int [rows, top_k]; weights: float [rows, top_k] or None; predicted: int [horizon, rows, top_k], the
+    experts: int [rows, top_k]; weights: float [rows, top_k] or None; predicted: int [horizon,
+    rows, top_k], the
     experts that the routers of layers l+1.. would choose for this layer's router input, or None.
     """
 
@@ -56,8 +59,10 @@ class Routing:
 class View:
     """Read-only sight of the pool at a decision. `credits`: prefetches that may be started now.
 
-    slot_expert int32 [slots] (flat key or -1), slot_state int8 [slots] (0 FREE, 1 FILLING, 2 READY),
-    slot_in_use bool [slots], expert_slot int32 [layers * experts] (-1 where neither READY nor FILLING).
+    slot_expert int32 [slots] (flat key or -1), slot_state int8 [slots] (0 FREE, 1 FILLING, 2
+    READY),
+    slot_in_use bool [slots], expert_slot int32 [layers * experts] (-1 where neither READY nor
+    FILLING).
     """
 
     layer: int
@@ -89,7 +94,8 @@ class Copy(NamedTuple):
 class LayerPlan:
     """Placement of every active expert of a layer, then optional prefetches in order.
 
-    placement: expert number within the layer -> GPU, CPU, FETCH or STREAM. Demand copies run in the order of
+    placement: expert number within the layer -> GPU, CPU, FETCH or STREAM. Demand copies run in
+    the order of
     `demand`: FETCH with the slot it takes (-1: a copy already on its way), STREAM with slot -1.
     """
 
@@ -128,6 +134,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Clairvoyant(Protocol):
-    """A policy that is shown the future. Only the simulator accepts one, and it never wins a comparison."""
+    """A policy that is shown the future. Only the simulator accepts one, and it never wins a
+    comparison."""
 
     def foresee(self, future: Future) -> None: ...

@@ -1,6 +1,7 @@
 """The one decorator for compiled kernels, with a disk cache that cannot go stale.
 
-numba keys its cache by the file that holds a function. Editing a *callee* in another file leaves the
+numba keys its cache by the file that holds a function. Editing a *callee* in another file leaves
+the
 caller's old machine code in place, so the cache folder is named by a hash of every kernel source.
 """
 
@@ -18,7 +19,8 @@ KERNEL_FOLDERS = ("policies", "simulator")
 
 
 def source_hash() -> str:
-    """Hash of all Python sources that may hold kernels, as 16 hex digits; part of every result file."""
+    """Hash of all Python sources that may hold kernels, as 16 hex digits; part of every result
+    file."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256(numba.__version__.encode())
     for folder in KERNEL_FOLDERS:
@@ -29,16 +31,18 @@ def source_hash() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: NUMBA_CACHE_DIR or the user's cache, then the source hash."""
+    """Where compiled kernels are kept: NUMBA_CACHE_DIR or the user's cache, then the source
+    hash."""
     home = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     base = os.environ.get("NUMBA_CACHE_DIR", str(Path(home) / "moe-spac-lab"))
     return Path(base) / source_hash()
 
 
 # A process-wide setting of numba, made before the first kernel is decorated: numba offers no narrower one.
-numba.config.CACHE_DIR = str(cache_folder())
+numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
 
 
 def kernel(function: Any) -> Any:
-    """Compile `function` with numba: cached on disk, no fast-math, no threads (same bytes everywhere)."""
+    """Compile `function` with numba: cached on disk, no fast-math, no threads (same bytes
+    everywhere)."""
     return numba.njit(cache=True)(function)

@@ -35,7 +35,8 @@ def even_quota(layers: int, slots: int) -> np.ndarray:
 
 
 class ComposedPolicy:
-    """signal, estimator, balancer, mover, window, quota as given; state learned later lives in `state_`.
+    """signal, estimator, balancer, mover, window, quota as given; state learned later lives in
+    `state_`.
 
     quota "per_layer" gives every layer the same number of slots, "pool" shares all slots.
     """
@@ -113,7 +114,8 @@ class ComposedPolicy:
             start_boundaries(self.state_)
 
     def foresee(self, future: Future) -> None:
-        """Show a clairvoyant policy the activation counts of all passes to come; call after reset."""
+        """Show a clairvoyant policy the activation counts of all passes to come; call after
+        reset."""
         counts = np.ascontiguousarray(future.counts)
         table = next_use_table(counts)
         self.state_ = self.state_._replace(counts_to_come=counts, next_use=table)
@@ -121,7 +123,8 @@ class ComposedPolicy:
             self.state_.utility[:] = counts[0]
         else:
             first = np.where(counts[0] > 0, 0, table[0])
-            self.state_.utility[:] = -first.astype(float)
+            layers = counts.shape[1]
+            self.state_.utility[:] = -(first * layers + np.arange(layers)[:, None]).astype(float)
 
     def start_request(self, prompt: np.ndarray) -> None:
         """Slots and state survive requests; nothing is reset here."""

@@ -14,11 +14,15 @@ IntArray = npt.NDArray[np.int64]
 
 
 class CostTable(NamedTuple):
-    """Times of one model on one machine. Arrays are int64 [max_rows + 1], indexed by token count; index 0 is 0.
+    """Times of one model on one machine. Arrays are int64 [max_rows + 1], indexed by token count;
+    index 0 is 0.
 
-    `dense_ns` is the fixed part of a layer (norms, attention, shared experts) by rows in the pass; the context adds
-    `context_ns_per_1024 * context // 1024`. `contention` is q of 1024: the rate of CPU work while the link is busy.
-    `decision_*_ns` are the measured times of the policy itself. `needs_ns` prices, in order: router mass,
+    `dense_ns` is the fixed part of a layer (norms, attention, shared experts) by rows in the pass;
+    the context adds
+    `context_ns_per_1024 * context // 1024`. `contention` is q of 1024: the rate of CPU work while
+    the link is busy.
+    `decision_*_ns` are the measured times of the policy itself. `needs_ns` prices, in order:
+    router mass,
     next_layer 1, 2, 3 (per layer) and draft tokens (per draft step).
     """
 
@@ -42,7 +46,8 @@ class CostTable(NamedTuple):
     expert_bytes: int
 
     def validate(self) -> None:
-        """Refuse tables that no machine can have; raises ValueError with the field and the number."""
+        """Refuse tables that no machine can have; raises ValueError with the field and the
+        number."""
         for name in ("cpu_ns", "gpu_ns", "dense_ns"):
             table = getattr(self, name)
             if table.dtype != np.int64 or table.ndim != 1 or len(table) < 2:
@@ -55,5 +60,6 @@ class CostTable(NamedTuple):
             raise ValueError(f"contention: {self.contention}, must be 1..1024 (of 1024)")
 
     def layer_ns(self, rows: int) -> int:
-        """Fixed time of one layer without routed experts: what credits at a layer are computed from."""
+        """Fixed time of one layer without routed experts: what credits at a layer are computed
+        from."""
         return int(self.dense_ns[rows]) + self.router_ns + self.d2h_ns

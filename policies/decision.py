@@ -13,7 +13,8 @@ PREFETCH = 2
 
 
 class StartedCopy(NamedTuple):
-    """A copy that enters the link now. `slot` >= slots means staging buffer `slot - slots`; kind DEMAND, STREAMED, PREFETCH."""
+    """A copy that enters the link now. `slot` >= slots means staging buffer `slot - slots`; kind
+    DEMAND, STREAMED, PREFETCH."""
 
     expert: int
     slot: int
@@ -22,10 +23,13 @@ class StartedCopy(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """`landed`: copies into slots published since the start of the run. `view`: digest of the pool that the policy saw.
+    """`landed`: copies into slots published since the start of the run. `view`: digest of the pool
+    that the policy saw.
 
-    active, counts int32 [a]; placement int8 [a]; hit uint8 [a] (READY at routing time), all empty for prefetch-only
-    decisions. demand_* in plan order, slot -1 = in flight already, -2 = streamed; prefetch_* likewise.
+    active, counts int32 [a]; placement int8 [a]; hit uint8 [a] (READY at routing time), all empty
+    for prefetch-only
+    decisions. demand_* in plan order, slot -1 = in flight already, -2 = streamed; prefetch_*
+    likewise.
     """
 
     view: int

@@ -24,7 +24,8 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 class ForeignPolicy:
-    """Adapter between `Session` and a `Policy` object; same order of events as the compiled kernels."""
+    """Adapter between `Session` and a `Policy` object; same order of events as the compiled
+    kernels."""
 
     def __init__(self, policy: Policy, session: Session) -> None:
         self.policy = policy

@@ -1,6 +1,8 @@
-"""The compiled decisions, called unchanged by Session (runtime, SimPy engine) and by the compiled engine.
+"""The compiled decisions, called unchanged by Session (runtime, SimPy engine) and by the compiled
+engine.
 
-`enter_layer` = open_layer (publish landed copies, count rows) + decide + close_layer (validate, mark readers, start
+`enter_layer` = open_layer (publish landed copies, count rows) + decide + close_layer (validate,
+mark readers, start
 fills). A policy in plain Python uses the two halves around its own decision.
 """
 
@@ -30,8 +32,9 @@ BAD_ROUTING = 40
 
 
 @kernel
-def publish_landed(ledger, plan, slots, generations, landed):  # type: ignore[no-untyped-def]
-    """Publish `landed` copies: slots int64 [n], generations int64 [n]. Returns OK or a code, kept in plan.refusal."""
+def publish_landed(ledger, plan, slots, generations, landed):
+    """Publish `landed` copies: slots int64 [n], generations int64 [n]. Returns OK or a code, kept
+    in plan.refusal."""
     for place in range(landed):
         code = publish(ledger, slots[place], generations[place])
         if code != OK:
@@ -45,7 +48,7 @@ def publish_landed(ledger, plan, slots, generations, landed):  # type: ignore[no
 @kernel
 def open_layer(
     ledger, observation, plan, costs, layer, experts, weights, predicted, slots, generations, landed
-):  # type: ignore[no-untyped-def]
+):
     """First half of enter_layer. Returns (code, view digest); credits are then in plan.credits."""
     clear_plan(plan, 0)
     code = publish_landed(ledger, plan, slots, generations, landed)
@@ -66,8 +69,9 @@ def open_layer(
 
 
 @kernel
-def close_layer(ledger, observation, plan, layer, staging, launch_early, credits):  # type: ignore[no-untyped-def]
-    """Second half of enter_layer. Demand copies of the plan use up credits before its prefetches."""
+def close_layer(ledger, observation, plan, layer, staging, launch_early, credits):
+    """Second half of enter_layer. Demand copies of the plan use up credits before its
+    prefetches."""
     code = apply_layer(ledger, observation, plan, layer, staging, launch_early)
     if code != OK:
         return code
@@ -75,7 +79,7 @@ def close_layer(ledger, observation, plan, layer, staging, launch_early, credits
 
 
 @kernel
-def new_demand_copies(plan):  # type: ignore[no-untyped-def]
+def new_demand_copies(plan):
     """Demand copies of the plan that enter the link now (those in flight already do not)."""
     copies = 0
     for place in range(plan.size[0]):
@@ -85,7 +89,7 @@ def new_demand_copies(plan):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _estimate_layer_ns(costs, observation, plan, state):  # type: ignore[no-untyped-def]
+def _estimate_layer_ns(costs, observation, plan, state):
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
     cpu = 0
     gpu = 0
@@ -106,7 +110,7 @@ def _estimate_layer_ns(costs, observation, plan, state):  # type: ignore[no-unty
 def enter_layer(
     program, state, costs, ledger, observation, plan, layer, staging, launch_early,
     experts, weights, predicted, slots, generations, landed,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """One decision of a composed policy. Returns (code, view digest); the plan holds the rest."""
     code, view = open_layer(
         ledger, observation, plan, costs, layer, experts, weights, predicted, slots, generations,
@@ -133,8 +137,9 @@ def enter_layer(
 
 
 @kernel
-def open_moves(ledger, plan, cap, slots, generations, landed):  # type: ignore[no-untyped-def]
-    """Publish before a prefetch-only decision. Returns (code, view digest); credits are then in plan.credits."""
+def open_moves(ledger, plan, cap, slots, generations, landed):
+    """Publish before a prefetch-only decision. Returns (code, view digest); credits are then in
+    plan.credits."""
     clear_plan(plan, 0)
     code = publish_landed(ledger, plan, slots, generations, landed)
     plan.credits[0] = cap - copies_in_flight(ledger)
@@ -144,7 +149,7 @@ def open_moves(ledger, plan, cap, slots, generations, landed):  # type: ignore[n
 @kernel
 def leave_layer(
     program, state, costs, ledger, observation, plan, layer, slots, generations, landed
-):  # type: ignore[no-untyped-def]
+):
     """Readers gone; the mover may prefetch. Returns (code, view digest)."""
     release_readers(ledger)
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
@@ -162,7 +167,7 @@ def leave_layer(
 @kernel
 def draft_step(
     program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
-):  # type: ignore[no-untyped-def]
+):
     """After a draft step: prefetch only. Returns (code, view digest)."""
     cap = draft_cap(draft_ns_left, costs.copy_ns)
     code, view = open_moves(ledger, plan, cap, slots, generations, landed)

@@ -1,7 +1,9 @@
 """Slot states and their legal transitions, shared by the simulator and the runtime.
 
-FREE --begin_fill--> FILLING --publish--> READY; READY (unread) --begin_fill of another expert--> FILLING.
-The map entry of the old expert goes before the copy starts; the new expert counts as resident only once its copy
+FREE --begin_fill--> FILLING --publish--> READY; READY (unread) --begin_fill of another expert-->
+FILLING.
+The map entry of the old expert goes before the copy starts; the new expert counts as resident only
+once its copy
 has landed. Capacity is always computed from the states, never kept in a counter of its own.
 """
 
@@ -43,8 +45,11 @@ class Ledger(NamedTuple):
     """State of the slot pool. Experts are flat keys `layer * experts + expert`.
 
     slot_expert int32 [slots]: key or -1; slot_state int8 [slots]; slot_readers int32 [slots];
-    slot_generation int64 [slots + staging]: bumped by every fill (staging buffers come after the slots);
-    expert_slot int32 [layers * experts]: slot of an expert that is READY or FILLING, else -1.
+    slot_generation int64 [slots + staging]: bumped by every fill (staging buffers come after the
+    slots);
+    expert_slot int32 [layers * experts]: slot of an expert that is READY or FILLING, else -1;
+    free_from int64 [1]: no slot below it is FREE (slots never become FREE again), where searches
+    begin.
     """
 
     slot_expert: npt.NDArray[np.int32]
@@ -52,6 +57,7 @@ class Ledger(NamedTuple):
     slot_readers: npt.NDArray[np.int32]
     slot_generation: npt.NDArray[np.int64]
     expert_slot: npt.NDArray[np.int32]
+    free_from: npt.NDArray[np.int64]
 
 
 def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
@@ -62,12 +68,14 @@ def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
         np.zeros(slots, np.int32),
         np.zeros(slots + staging, np.int64),
         np.full(layers * experts, NOWHERE, np.int32),
+        np.zeros(1, np.int64),
     )
 
 
 @kernel
-def begin_fill(ledger, expert, slot):  # type: ignore[no-untyped-def]
-    """Give `slot` to `expert` (state FILLING, next generation). Returns OK or the reason code of the refusal."""
+def begin_fill(ledger, expert, slot):
+    """Give `slot` to `expert` (state FILLING, next generation). Returns OK or the reason code of
+    the refusal."""
     if slot < 0 or slot >= ledger.slot_state.shape[0]:
         return BAD_SLOT
     if expert < 0 or expert >= ledger.expert_slot.shape[0]:
@@ -85,11 +93,16 @@ def begin_fill(ledger, expert, slot):  # type: ignore[no-untyped-def]
     ledger.slot_state[slot] = FILLING
     ledger.slot_generation[slot] += 1
     ledger.expert_slot[expert] = slot
+    while (
+        ledger.free_from[0] < ledger.slot_state.shape[0]
+        and ledger.slot_state[ledger.free_from[0]] != FREE
+    ):
+        ledger.free_from[0] += 1
     return OK
 
 
 @kernel
-def publish(ledger, slot, generation):  # type: ignore[no-untyped-def]
+def publish(ledger, slot, generation):
     """A copy has landed: the slot becomes READY. Returns OK or the reason code of the refusal."""
     if slot < 0 or slot >= ledger.slot_state.shape[0]:
         return BAD_SLOT
@@ -102,14 +115,14 @@ def publish(ledger, slot, generation):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_ready(ledger, expert):  # type: ignore[no-untyped-def]
+def is_ready(ledger, expert):
     """True if the expert (flat key) is resident."""
     slot = ledger.expert_slot[expert]
     return slot != NOWHERE and ledger.slot_state[slot] == READY
 
 
 @kernel
-def copies_in_flight(ledger):  # type: ignore[no-untyped-def]
+def copies_in_flight(ledger):
     """Number of slots whose copy has been issued and not yet published."""
     filling = 0
     for slot in range(ledger.slot_state.shape[0]):
@@ -119,14 +132,14 @@ def copies_in_flight(ledger):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def release_readers(ledger):  # type: ignore[no-untyped-def]
+def release_readers(ledger):
     """The layer is over: nothing is read any more (one layer runs at a time)."""
     for slot in range(ledger.slot_readers.shape[0]):
         ledger.slot_readers[slot] = 0
 
 
 @kernel
-def digest(ledger):  # type: ignore[no-untyped-def]
+def digest(ledger):
     """Order-dependent 64-bit hash of (expert, state) of every slot: equal digests, equal views."""
     value = np.uint64(1469598103934665603)
     prime = np.uint64(1099511628211)

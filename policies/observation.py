@@ -1,4 +1,5 @@
-"""What a kernel sees of one layer's routing, as preallocated arrays, and how rows become activation counts."""
+"""What a kernel sees of one layer's routing, as preallocated arrays, and how rows become
+activation counts."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class Observation(NamedTuple):
     """counts int32 [experts]; mass float64 [experts] (router weights summed over rows);
     predicted int32 [HORIZON, experts] (counts predicted for layers l+1..l+HORIZON);
     ready uint8 [experts]: resident at routing time;
-    active int32 [experts] holds the active experts, ascending, in its first `size[0]` entries; size int64 [2]: active, rows.
+    active int32 [experts] holds the active experts, ascending, in its first `size[0]` entries;
+    size int64 [2]: active, rows.
     """
 
     counts: npt.NDArray[np.int32]
@@ -40,8 +42,9 @@ def new_observation(experts: int) -> Observation:
 
 
 @kernel
-def observe_rows(observation, experts, weights, predicted):  # type: ignore[no-untyped-def]
-    """Fill the observation from routed rows: experts int32 [rows, k], weights float64 [rows, k] or [0, 0],
+def observe_rows(observation, experts, weights, predicted):
+    """Fill the observation from routed rows: experts int32 [rows, k], weights float64 [rows, k] or
+    [0, 0],
     predicted int32 [h, rows, k] or [0, 0, 0]. Returns the first expert out of range, or -1."""
     total = observation.counts.shape[0]
     observation.counts[:] = 0

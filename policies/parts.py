@@ -1,7 +1,9 @@
 """The parts of which most published systems are made, as frozen records of their parameters.
 
-signal -> estimator (utility per expert) x balancer (who computes what in a layer) x mover (what to copy in, what to
-drop), plus an optional window (gamma per pass) and quota (slots per layer). Ablations change one field.
+signal -> estimator (utility per expert) x balancer (who computes what in a layer) x mover (what to
+copy in, what to
+drop), plus an optional window (gamma per pass) and quota (slots per layer). Ablations change one
+field.
 """
 
 from __future__ import annotations
@@ -104,7 +106,8 @@ class ByResidency(Part):
 
 @dataclass(frozen=True)
 class FetchMisses(Part):
-    """Misses are fetched and stay; `bypass` streams those that would be the first victims themselves."""
+    """Misses are fetched and stay; `bypass` streams those that would be the first victims
+    themselves."""
 
     levels: int = 0
     io_share: float = 0.0
@@ -115,7 +118,8 @@ class FetchMisses(Part):
 
 @dataclass(frozen=True)
 class Threshold(Part):
-    """MoE-SpAc's threshold program; see policies.balancers.threshold. `fixed_tau` > 0 replaces the program."""
+    """MoE-SpAc's threshold program; see policies.balancers.threshold. `fixed_tau` > 0 replaces the
+    program."""
 
     levels: int = 5
     io_share: float = 1.0

@@ -16,9 +16,12 @@ STAGING = -2
 
 class Plan(NamedTuple):
     """placement int8 [experts] (api.GPU, CPU, FETCH, STREAM; 0 for inactive);
-    demand_expert, demand_slot int32 [experts]: FETCH with its slot, or IN_FLIGHT (copy already on its way), STREAM with
-    STAGING; prefetch_expert, prefetch_slot int32 [PREFETCH_LIMIT]; size int64 [2]: demand copies, prefetches;
-    taken uint8 [slots]: slots that this plan reads or fills; pending int64 [layers]: slots it adds to a layer;
+    demand_expert, demand_slot int32 [experts]: FETCH with its slot, or IN_FLIGHT (copy already on
+    its way), STREAM with
+    STAGING; prefetch_expert, prefetch_slot int32 [PREFETCH_LIMIT]; size int64 [2]: demand copies,
+    prefetches;
+    taken uint8 [slots]: slots that this plan reads or fills; pending int64 [layers]: slots it adds
+    to a layer;
     refusal int64 [3]: reason code, expert, slot of the first illegal entry; credits int64 [1].
     """
 
@@ -51,7 +54,7 @@ def new_plan(layers: int, experts: int, slots: int) -> Plan:
 
 
 @kernel
-def clear_plan(plan, credits):  # type: ignore[no-untyped-def]
+def clear_plan(plan, credits):
     """Start a decision with `credits` prefetches allowed."""
     plan.placement[:] = 0
     plan.size[:] = 0
@@ -62,7 +65,7 @@ def clear_plan(plan, credits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_demand(plan, expert, slot):  # type: ignore[no-untyped-def]
+def add_demand(plan, expert, slot):
     """Append a demand copy of `expert` (flat key); `slot` may be IN_FLIGHT or STAGING."""
     place = plan.size[0]
     plan.demand_expert[place] = expert
@@ -73,8 +76,9 @@ def add_demand(plan, expert, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_prefetch(plan, expert, slot):  # type: ignore[no-untyped-def]
-    """Append a prefetch of `expert` (flat key) into `slot`; the caller has checked `plan.credits`."""
+def add_prefetch(plan, expert, slot):
+    """Append a prefetch of `expert` (flat key) into `slot`; the caller has checked
+    `plan.credits`."""
     place = plan.size[1]
     plan.prefetch_expert[place] = expert
     plan.prefetch_slot[place] = slot

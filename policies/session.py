@@ -1,6 +1,7 @@
 """Session: the one place where a policy is asked, its plan is checked, and copies are started.
 
-Simulator and runtime both call it; a backend only moves bytes (or pretends to): `start_copy` and `landed`.
+Simulator and runtime both call it; a backend only moves bytes (or pretends to): `start_copy` and
+`landed`.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ class Backend(Protocol):
     """Who moves the bytes. Copies run first in, first out."""
 
     def start_copy(self, expert: int, slot: int, generation: int, kind: int) -> None:
-        """Put a copy of `expert` (flat key) into `slot` on the link; slots from `shape.slots` up are staging buffers."""
+        """Put a copy of `expert` (flat key) into `slot` on the link; slots from `shape.slots` up
+        are staging buffers."""
 
     def landed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slots and generations (int64 [n] each) of the copies into slots that have landed since the last call."""
+        """Slots and generations (int64 [n] each) of the copies into slots that have landed since
+        the last call."""
 
 
 class IllegalPlan(Exception):
@@ -41,7 +44,8 @@ class IllegalPlan(Exception):
 
 
 class Session:
-    """One policy over one slot pool. Slots and policy state survive requests; a new Session is a cold start."""
+    """One policy over one slot pool. Slots and policy state survive requests; a new Session is a
+    cold start."""
 
     def __init__(self, policy: Any, shape: Shape, costs: CostTable, backend: Backend) -> None:
         costs.validate()
@@ -99,7 +103,8 @@ class Session:
         return self._finish(code, view, f"draft step {step}", layer=-1)
 
     def enter_layer(self, routing: Routing) -> Decision:
-        """Routing of a layer is known: place every active expert, start demand copies and prefetches."""
+        """Routing of a layer is known: place every active expert, start demand copies and
+        prefetches."""
         slots, generations = self._landed()
         experts = np.ascontiguousarray(routing.experts, np.int32)
         weights, predicted = NO_WEIGHTS, NO_PREDICTION

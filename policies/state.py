@@ -1,4 +1,5 @@
-"""The one state layout of all composed policies: arrays that every kernel may read and its own part may write."""
+"""The one state layout of all composed policies: arrays that every kernel may read and its own
+part may write."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ PARAMETERS = 12
 
 
 class Program(NamedTuple):
-    """Which kernel plays each part: integer kinds, so that the compiled code is cached once for all policies."""
+    """Which kernel plays each part: integer kinds, so that the compiled code is cached once for
+    all policies."""
 
     signal: int
     estimator: int
@@ -38,10 +40,14 @@ class Program(NamedTuple):
 
 
 class State(NamedTuple):
-    """utility, memory float64 [layers, experts]; stamp int64 [layers, experts]: pass of the last activation (-1: never);
-    evicted int64 [layers, experts]: pass of the last eviction (-1: never); tau, quota int64 [layers] (quota 0: one global pool);
-    clock int64 [CLOCK_SIZE]; parameters float64 [PARTS, PARAMETERS]; levels int64 [4, 66]: scratch of the balancer;
-    counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape, empty unless clairvoyant.
+    """utility, memory float64 [layers, experts]; stamp int64 [layers, experts]: pass of the last
+    activation (-1: never);
+    evicted int64 [layers, experts]: pass of the last eviction (-1: never); tau, quota int64
+    [layers] (quota 0: one global pool);
+    clock int64 [CLOCK_SIZE]; parameters float64 [PARTS, PARAMETERS]; levels int64 [4, 66]: scratch
+    of the balancer;
+    counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape, empty
+    unless clairvoyant.
     """
 
     utility: npt.NDArray[np.float64]

@@ -1,4 +1,5 @@
-"""What a plan must satisfy, checked while it is applied: the driver owns hazards, the policy owns choices."""
+"""What a plan must satisfy, checked while it is applied: the driver owns hazards, the policy owns
+choices."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ PLAN_REASONS = {
 
 
 @kernel
-def _refuse(plan, code, expert, slot):  # type: ignore[no-untyped-def]
+def _refuse(plan, code, expert, slot):
     plan.refusal[0] = code
     plan.refusal[1] = expert
     plan.refusal[2] = slot
@@ -44,8 +45,9 @@ def _refuse(plan, code, expert, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def apply_layer(ledger, observation, plan, layer, staging, launch_early):  # type: ignore[no-untyped-def]
-    """Check placements, mark readers, start fills of the demand copies. Returns OK or a code, kept in plan.refusal."""
+def apply_layer(ledger, observation, plan, layer, staging, launch_early):
+    """Check placements, mark readers, start fills of the demand copies. Returns OK or a code, kept
+    in plan.refusal."""
     experts = observation.counts.shape[0]
     base = layer * experts
     copies_needed = 0
@@ -109,8 +111,9 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):  # typ
 
 
 @kernel
-def apply_prefetches(ledger, plan, credits):  # type: ignore[no-untyped-def]
-    """Start fills of the prefetches, at most `credits`. Returns OK or a code, kept in plan.refusal."""
+def apply_prefetches(ledger, plan, credits):
+    """Start fills of the prefetches, at most `credits`. Returns OK or a code, kept in
+    plan.refusal."""
     if plan.size[1] > max(credits, 0):
         return _refuse(plan, OVER_CREDITS, plan.prefetch_expert[max(credits, 0)], plan.size[1])
     for place in range(plan.size[1]):

@@ -1,4 +1,5 @@
-"""Dispatch of the balancer: who computes each active expert of this layer, and the layer's threshold for its next run."""
+"""Dispatch of the balancer: who computes each active expert of this layer, and the layer's
+threshold for its next run."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ BYPASS = 3
 
 
 @kernel
-def balance(program, state, costs, ledger, observation, plan, layer):  # type: ignore[no-untyped-def]
+def balance(program, state, costs, ledger, observation, plan, layer):
     """Fill the placements and demand copies of the plan."""
     kind = program.balancer
     if kind == kinds.ALL_CPU:

@@ -1,4 +1,5 @@
-"""Every miss is fetched and stays; where every slot in reach is needed by this very layer, it is streamed instead."""
+"""Every miss is fetched and stays; where every slot in reach is needed by this very layer, it is
+streamed instead."""
 
 from __future__ import annotations
 
@@ -12,8 +13,33 @@ from policies.plan import IN_FLIGHT, STAGING, add_demand
 
 
 @kernel
-def place_fetching_misses(ledger, state, observation, plan, layer, bypass):  # type: ignore[no-untyped-def]
-    """Residents first, then copies under way, then misses in expert order. `bypass`: an expert whose utility is below
+def _misses_best_first(state, observation, plan, layer):
+    order = np.empty(observation.size[0], np.int64)
+    length = 0
+    for place in range(observation.size[0]):
+        expert = observation.active[place]
+        if plan.placement[expert] != api.UNUSED:
+            continue
+        utility = state.utility[layer, expert]
+        at = length
+        while at > 0 and (
+            utility > state.utility[layer, order[at - 1]]
+            or (
+                utility == state.utility[layer, order[at - 1]]
+                and observation.counts[expert] > observation.counts[order[at - 1]]
+            )
+        ):
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = expert
+        length += 1
+    return order[:length]
+
+
+@kernel
+def place_fetching_misses(ledger, state, observation, plan, layer, bypass):
+    """Residents first, then copies under way, then misses by utility and row count. `bypass`: an
+    expert whose utility is below
     every victim's is streamed (Belady with bypass)."""
     base = layer * observation.counts.shape[0]
     for place in range(observation.size[0]):
@@ -28,10 +54,9 @@ def place_fetching_misses(ledger, state, observation, plan, layer, bypass):  # t
             plan.placement[expert] = api.FETCH
             plan.taken[slot] = 1
             add_demand(plan, base + expert, IN_FLIGHT)
-    for place in range(observation.size[0]):
-        expert = observation.active[place]
-        if plan.placement[expert] != api.UNUSED:
-            continue
+    misses = _misses_best_first(state, observation, plan, layer)
+    for place in range(misses.shape[0]):
+        expert = misses[place]
         limit = np.inf
         if bypass:
             limit = state.utility[layer, expert]

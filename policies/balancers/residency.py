@@ -1,4 +1,5 @@
-"""Balancers without a decision: everything on the CPU, or residents on the GPU and every miss on the CPU."""
+"""Balancers without a decision: everything on the CPU, or residents on the GPU and every miss on
+the CPU."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from policies.ledger import is_ready
 
 
 @kernel
-def place_all_cpu(observation, plan):  # type: ignore[no-untyped-def]
+def place_all_cpu(observation, plan):
     """Every active expert on the CPU."""
     for place in range(observation.size[0]):
         plan.placement[observation.active[place]] = api.CPU
 
 
 @kernel
-def place_by_residency(ledger, observation, plan, layer):  # type: ignore[no-untyped-def]
+def place_by_residency(ledger, observation, plan, layer):
     """READY on the GPU, the rest on the CPU; copies still on their way are not waited for."""
     base = layer * observation.counts.shape[0]
     for place in range(observation.size[0]):

@@ -1,11 +1,13 @@
-"""The balancer of MoE-SpAc (arXiv 2603.09983): one integer threshold tau per layer splits hot (GPU) from cold (CPU).
+"""The balancer of MoE-SpAc (arXiv 2603.09983): one integer threshold tau per layer splits hot
+(GPU) from cold (CPU).
 
     minimise   max( sum over level < tau of t_cpu(level), sum over level >= tau of t_gpu(level) )
     subject to  missing experts with level >= tau  <=  copies that the I/O window allows
                 experts with level >= tau          <=  slots
                 tau in 1..K+1
 
-Levels double as predicted activation counts. Only K + 1 values exist, so counting experts per level solves it exactly;
+Levels double as predicted activation counts. Only K + 1 values exist, so counting experts per
+level solves it exactly;
 `threshold_reference` states the same program for PuLP. Ties go to the larger tau (fewer copies).
 """
 
@@ -21,8 +23,9 @@ FIXED_TAU = 2  # > 0: no program, this threshold
 
 
 @kernel
-def solve_threshold(members, missing, cpu_ns, gpu_ns, copies_allowed, slots_allowed):  # type: ignore[no-untyped-def]
-    """Exact solution. members, missing int64 [K + 1]: experts, and experts without a slot, per level; cpu_ns, gpu_ns by token
+def solve_threshold(members, missing, cpu_ns, gpu_ns, copies_allowed, slots_allowed):
+    """Exact solution. members, missing int64 [K + 1]: experts, and experts without a slot, per
+    level; cpu_ns, gpu_ns by token
     count. Returns (tau, objective ns)."""
     top = members.shape[0] - 1
     cpu = 0
@@ -48,7 +51,7 @@ def solve_threshold(members, missing, cpu_ns, gpu_ns, copies_allowed, slots_allo
 
 
 @kernel
-def choose_threshold(ledger, state, costs, layer, slots):  # type: ignore[no-untyped-def]
+def choose_threshold(ledger, state, costs, layer, slots):
     """Set tau of `layer` for its next run, from the utilities at hand."""
     fixed = state.parameters[BALANCER, FIXED_TAU]
     if fixed > 0.0:

@@ -1,4 +1,5 @@
-"""Decayed counts: utility = decay * utility + signal; decay 1 is LFU, decay 0 is the last pass alone."""
+"""Decayed counts: utility = decay * utility + signal; decay 1 is LFU, decay 0 is the last pass
+alone."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ DECAY = 0
 
 
 @kernel
-def observe_decayed(program, state, observation, layer):  # type: ignore[no-untyped-def]
+def observe_decayed(program, state, observation, layer):
     """One step of the exponential average for every expert of the layer."""
     decay = state.parameters[ESTIMATOR, DECAY]
     for expert in range(observation.counts.shape[0]):

@@ -1,4 +1,5 @@
-"""Dispatch of the estimator: called once per layer and pass, after routing is known and before the layer is balanced."""
+"""Dispatch of the estimator: called once per layer and pass, after routing is known and before the
+layer is balanced."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from policies.state import PASS
 
 
 @kernel
-def estimate(program, state, observation, layer):  # type: ignore[no-untyped-def]
+def estimate(program, state, observation, layer):
     """Update the utilities of `layer` and the stamps of its active experts."""
     kind = program.estimator
     if kind == kinds.RECENCY:

@@ -1,8 +1,12 @@
-"""The speculative utility estimator of MoE-SpAc (arXiv 2603.09983): levels 0..K that move only on large changes.
+"""The speculative utility estimator of MoE-SpAc (arXiv 2603.09983): levels 0..K that move only on
+large changes.
 
-A level rises by one when the activation count exceeds it by `up`, falls by one when it undershoots it by `down`
-(the released code: K = 5, up = 5, down = 1). Calibration of the two boundaries is claimed by the paper and absent from
-its code; ours is the reconstruction: promotions that need more copies than the link can carry raise `up`, spare link
+A level rises by one when the activation count exceeds it by `up`, falls by one when it undershoots
+it by `down`
+(the released code: K = 5, up = 5, down = 1). Calibration of the two boundaries is claimed by the
+paper and absent from
+its code; ours is the reconstruction: promotions that need more copies than the link can carry
+raise `up`, spare link
 time lowers it; experts that return soon after their eviction raise `down`, their absence lowers it.
 """
 
@@ -21,8 +25,9 @@ RETURN_WITHIN = 8
 
 
 @kernel
-def observe_inertia(program, state, observation, layer):  # type: ignore[no-untyped-def]
-    """One transition per expert of the layer; counts include rows that will be rejected, as in the released code."""
+def observe_inertia(program, state, observation, layer):
+    """One transition per expert of the layer; counts include rows that will be rejected, as in the
+    released code."""
     top = state.parameters[ESTIMATOR, LEVELS]
     now = state.clock[PASS]
     for expert in range(observation.counts.shape[0]):
@@ -39,15 +44,16 @@ def observe_inertia(program, state, observation, layer):  # type: ignore[no-unty
 
 
 @kernel
-def start_boundaries(state):  # type: ignore[no-untyped-def]
+def start_boundaries(state):
     """Thresholds in force at reset: the parameters as given."""
     state.clock[UP] = int(state.parameters[ESTIMATOR, UP_START])
     state.clock[DOWN] = int(state.parameters[ESTIMATOR, DOWN_START])
 
 
 @kernel
-def calibrate_boundaries(state, costs):  # type: ignore[no-untyped-def]
-    """Adaptive boundary calibration, once every PERIOD passes, with a dead band of one half to one of the link time."""
+def calibrate_boundaries(state, costs):
+    """Adaptive boundary calibration, once every PERIOD passes, with a dead band of one half to one
+    of the link time."""
     if state.parameters[ESTIMATOR, CALIBRATE] == 0.0:
         return
     passes = state.clock[PASS] - state.clock[CALIBRATED]

@@ -1,4 +1,5 @@
-"""Recency: utility is the pass of the last activation (LRU order, residents of the pass at hand first)."""
+"""Recency: utility is the pass of the last activation (LRU order, residents of the pass at hand
+first)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from policies.state import PASS
 
 
 @kernel
-def observe_recency(state, observation, layer):  # type: ignore[no-untyped-def]
+def observe_recency(state, observation, layer):
     """Active experts get the number of this pass."""
     for place in range(observation.size[0]):
         state.utility[layer, observation.active[place]] = state.clock[PASS]

@@ -10,7 +10,7 @@ PROFILE_PASSES = 0
 
 
 @kernel
-def observe_static(program, state, observation, layer):  # type: ignore[no-untyped-def]
+def observe_static(program, state, observation, layer):
     """Count while profiling; afterwards change nothing."""
     if state.clock[PASS] >= state.parameters[ESTIMATOR, PROFILE_PASSES]:
         return

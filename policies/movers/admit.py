@@ -1,4 +1,5 @@
-"""Admission of misses: what the CPU had to compute is copied in behind the work, for the next time it is needed."""
+"""Admission of misses: what the CPU had to compute is copied in behind the work, for the next time
+it is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from policies.state import LAYER, PASS
 
 
 @kernel
-def _offer_layer(ledger, state, observation, keys, utilities, counts, length, layer, since):  # type: ignore[no-untyped-def]
+def _offer_layer(ledger, state, observation, keys, utilities, counts, length, layer, since):
     experts = state.utility.shape[1]
     for expert in range(experts):
         if state.stamp[layer, expert] != since:
@@ -30,8 +31,9 @@ def _offer_layer(ledger, state, observation, keys, utilities, counts, length, la
 
 
 @kernel
-def admit_misses(ledger, state, observation, plan):  # type: ignore[no-untyped-def]
-    """At a layer: its own misses of this pass, highest utility first, more rows first. While drafting: the misses of the last
+def admit_misses(ledger, state, observation, plan):
+    """At a layer: its own misses of this pass, highest utility first, more rows first. While
+    drafting: the misses of the last
     pass in all layers. A victim must have a lower utility than the newcomer."""
     if plan.credits[0] <= 0:
         return

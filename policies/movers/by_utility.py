@@ -1,7 +1,10 @@
-"""One utility for prefetch and eviction: the best missing experts replace the worst residents, highest first.
+"""One utility for prefetch and eviction: the best missing experts replace the worst residents,
+highest first.
 
-With `use_tau` this is the asynchronous engine of MoE-SpAc: only experts with utility >= tau of their layer are
-fetched, only residents below theirs are dropped. Without it, any missing expert may replace a resident of lower utility.
+With `use_tau` this is the asynchronous engine of MoE-SpAc: only experts with utility >= tau of
+their layer are
+fetched, only residents below theirs are dropped. Without it, any missing expert may replace a
+resident of lower utility.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ NO_LIMIT = 1e300
 
 
 @kernel
-def move_by_utility(ledger, state, plan, use_tau):  # type: ignore[no-untyped-def]
+def move_by_utility(ledger, state, plan, use_tau):
     """Fill the prefetches of the plan, at most `plan.credits`, over all layers."""
     if plan.credits[0] <= 0:
         return

@@ -1,4 +1,5 @@
-"""A short list of the best experts to copy in, kept sorted: highest utility first, then the layer that runs soonest."""
+"""A short list of the best experts to copy in, kept sorted: highest utility first, then the layer
+that runs soonest."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from policies.plan import PREFETCH_LIMIT
 
 
 @kernel
-def insert_candidate(keys, utilities, distances, length, key, utility, distance):  # type: ignore[no-untyped-def]
-    """Insert into arrays of PREFETCH_LIMIT entries sorted by (-utility, distance, arrival). Returns the new length."""
+def insert_candidate(keys, utilities, distances, length, key, utility, distance):
+    """Insert into arrays of PREFETCH_LIMIT entries sorted by (-utility, distance, arrival).
+    Returns the new length."""
     place = length
     while place > 0 and (
         utility > utilities[place - 1]
@@ -30,8 +32,9 @@ def insert_candidate(keys, utilities, distances, length, key, utility, distance)
 
 
 @kernel
-def lowest_evictable(ledger, state, plan, layer, nothing):  # type: ignore[no-untyped-def]
-    """Utility that a newcomer of `layer` must exceed under the layer's quota: -nothing where a FREE slot is due,
+def lowest_evictable(ledger, state, plan, layer, nothing):
+    """Utility that a newcomer of `layer` must exceed under the layer's quota: -nothing where a
+    FREE slot is due,
     `nothing` where no slot can be given up."""
     experts = state.utility.shape[1]
     held = plan.pending[layer]
@@ -54,7 +57,7 @@ def lowest_evictable(ledger, state, plan, layer, nothing):  # type: ignore[no-un
 
 
 @kernel
-def lowest_anywhere(ledger, state, plan, below_tau, nothing):  # type: ignore[no-untyped-def]
+def lowest_anywhere(ledger, state, plan, below_tau, nothing):
     """The same for the whole pool."""
     experts = state.utility.shape[1]
     floor = nothing

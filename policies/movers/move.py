@@ -1,4 +1,5 @@
-"""Dispatch of the mover: the prefetches of a decision at a layer's start, at its end, or after a draft step."""
+"""Dispatch of the mover: the prefetches of a decision at a layer's start, at its end, or after a
+draft step."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from policies.state import ESTIMATOR, LAYER, PASS
 
 
 @kernel
-def move(program, state, ledger, observation, plan):  # type: ignore[no-untyped-def]
-    """Append prefetches to the plan, at most `plan.credits`. The layer is `state.clock[LAYER]`, -1 while drafting."""
+def move(program, state, ledger, observation, plan):
+    """Append prefetches to the plan, at most `plan.credits`. The layer is `state.clock[LAYER]`, -1
+    while drafting."""
     kind = program.mover
     layer = state.clock[LAYER]
     if kind == kinds.ADMIT:

@@ -1,4 +1,5 @@
-"""Prefetch for the layers just ahead, as predicted by their routers on this layer's router input (binary prefetch)."""
+"""Prefetch for the layers just ahead, as predicted by their routers on this layer's router input
+(binary prefetch)."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ HORIZON = 0
 
 
 @kernel
-def prefetch_next_layers(program, ledger, state, observation, plan, layer):  # type: ignore[no-untyped-def]
-    """Predicted and missing experts of layers layer+1 .. layer+HORIZON, nearest layer first; within a layer by predicted count
+def prefetch_next_layers(program, ledger, state, observation, plan, layer):
+    """Predicted and missing experts of layers layer+1 .. layer+HORIZON, nearest layer first;
+    within a layer by predicted count
     (signal COUNT) or by expert number (signal BIT: a prediction is only a set)."""
     layers, experts = state.utility.shape
     for step in range(int(state.parameters[MOVER, HORIZON])):

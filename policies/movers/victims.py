@@ -1,4 +1,5 @@
-"""Which slot to give up: FREE first, then the lowest utility among READY, unread slots that the plan does not use."""
+"""Which slot to give up: FREE first, then the lowest utility among READY, unread slots that the
+plan does not use."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from policies.state import LAYER, PASS
 
 
 @kernel
-def next_run_distance(state, layer):  # type: ignore[no-untyped-def]
-    """Layers until `layer` runs next; the running layer (or, while drafting, the last one) is the farthest."""
+def next_run_distance(state, layer):
+    """Layers until `layer` runs next; the running layer (or, while drafting, the last one) is the
+    farthest."""
     layers = state.tau.shape[0]
     ahead = (layer - state.clock[LAYER]) % layers
     if ahead == 0:
@@ -18,16 +20,16 @@ def next_run_distance(state, layer):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def free_slot(ledger, plan):  # type: ignore[no-untyped-def]
+def free_slot(ledger, plan):
     """The first FREE slot that the plan has not taken, or NOWHERE."""
-    for slot in range(ledger.slot_state.shape[0]):
+    for slot in range(ledger.free_from[0], ledger.slot_state.shape[0]):
         if ledger.slot_state[slot] == FREE and plan.taken[slot] == 0:
             return slot
     return NOWHERE
 
 
 @kernel
-def slots_held(ledger, plan, layer, experts):  # type: ignore[no-untyped-def]
+def slots_held(ledger, plan, layer, experts):
     """Slots that hold or receive experts of `layer`, those added by the plan at hand included."""
     held = plan.pending[layer]
     for key in range(layer * experts, (layer + 1) * experts):
@@ -37,7 +39,7 @@ def slots_held(ledger, plan, layer, experts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _evictable(ledger, plan, slot):  # type: ignore[no-untyped-def]
+def _evictable(ledger, plan, slot):
     return (
         ledger.slot_state[slot] == READY
         and ledger.slot_readers[slot] == 0
@@ -46,8 +48,9 @@ def _evictable(ledger, plan, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def victim_in_layer(ledger, state, plan, layer, limit):  # type: ignore[no-untyped-def]
-    """Slot for a new expert of `layer` under its quota: a FREE one while the quota lasts, then the layer's own lowest
+def victim_in_layer(ledger, state, plan, layer, limit):
+    """Slot for a new expert of `layer` under its quota: a FREE one while the quota lasts, then the
+    layer's own lowest
     (utility, stamp, expert) with utility < limit. NOWHERE if there is none."""
     experts = state.utility.shape[1]
     if slots_held(ledger, plan, layer, experts) < state.quota[layer]:
@@ -74,8 +77,9 @@ def victim_in_layer(ledger, state, plan, layer, limit):  # type: ignore[no-untyp
 
 
 @kernel
-def victim_anywhere(ledger, state, plan, limit, below_tau):  # type: ignore[no-untyped-def]
-    """Slot from the whole pool: FREE, else the lowest utility < limit (and < tau of its layer if `below_tau`); ties go to
+def victim_anywhere(ledger, state, plan, limit, below_tau):
+    """Slot from the whole pool: FREE, else the lowest utility < limit (and < tau of its layer if
+    `below_tau`); ties go to
     the layer whose next run is farthest, then to the oldest stamp. NOWHERE if there is none."""
     slot = free_slot(ledger, plan)
     if slot != NOWHERE:
@@ -111,15 +115,16 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):  # type: ignore[no-u
 
 
 @kernel
-def find_victim(ledger, state, plan, layer, limit, below_tau):  # type: ignore[no-untyped-def]
-    """Slot for a new expert of `layer`: within the layer where it has a quota, else from the whole pool."""
+def find_victim(ledger, state, plan, layer, limit, below_tau):
+    """Slot for a new expert of `layer`: within the layer where it has a quota, else from the whole
+    pool."""
     if state.quota[layer] > 0:
         return victim_in_layer(ledger, state, plan, layer, limit)
     return victim_anywhere(ledger, state, plan, limit, below_tau)
 
 
 @kernel
-def note_eviction(ledger, state, slot):  # type: ignore[no-untyped-def]
+def note_eviction(ledger, state, slot):
     """Remember when the slot's present expert was dropped (read by the boundary calibration)."""
     key = ledger.slot_expert[slot]
     if key != NOWHERE:

@@ -7,7 +7,7 @@ from policies.compile import kernel
 
 
 @kernel
-def signal_value(kind, observation, expert):  # type: ignore[no-untyped-def]
+def signal_value(kind, observation, expert):
     """The signal of `expert` (number within the layer) in this pass; 0 when it is not active."""
     count = observation.counts[expert]
     if count == 0:
