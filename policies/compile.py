@@ -38,7 +38,7 @@ def cache_folder() -> Path:
     return Path(base) / source_hash()
 
 
-# A process-wide setting of numba, made before the first kernel is decorated: numba offers no narrower one.
+# A process-wide setting, made before the first kernel is decorated: numba offers no narrower one.
 numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
 
 

@@ -127,9 +127,10 @@ def enter_layer(
     plan.credits[0] = credits
     wanted = 0
     for expert in range(observation.counts.shape[0]):
-        if state.utility[layer, expert] >= state.tau[layer]:
-            if ledger.expert_slot[layer * observation.counts.shape[0] + expert] == NOWHERE:
-                wanted += 1
+        key = layer * observation.counts.shape[0] + expert
+        hot = state.utility[layer, expert] >= state.tau[layer]
+        if hot and ledger.expert_slot[key] == NOWHERE:
+            wanted += 1
     state.clock[WANTED] += wanted
     move(program, state, ledger, observation, plan)
     state.clock[ACCUMULATED_NS] += _estimate_layer_ns(costs, observation, plan, state)

@@ -18,7 +18,8 @@ from policies.ledger import NOWHERE
 from policies.state import BALANCER, PASS_NS
 
 LEVELS = 0
-IO_SHARE = 1  # share of the time between two runs of a layer that its prefetches may use; 0 lifts the constraint
+# Share of the time between two runs of a layer that its prefetches may use; 0 lifts the constraint.
+IO_SHARE = 1
 FIXED_TAU = 2  # > 0: no program, this threshold
 
 
