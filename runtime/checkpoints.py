@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TARGET_ARCHITECTURE = "Qwen3MoeForCausalLM"
 DRAFT_ARCHITECTURE = "Qwen3ForCausalLM"
+SHIPPED_PAIR = Path(__file__).parent / "pretrained" / "pair"  # holds target/ and draft/
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -150,7 +151,7 @@ def _facts(path: Path, architecture: str, config: dict[str, Any]) -> CheckpointF
         )
     return CheckpointFacts(
         path=path,
-        name=path.resolve().name,
+        name=_name(path.resolve()),
         architecture=architecture,
         layers=layers,
         hidden=int(config["hidden_size"]),
@@ -162,6 +163,15 @@ def _facts(path: Path, architecture: str, config: dict[str, Any]) -> CheckpointF
         top_k=int(config["num_experts_per_tok"]) if moe else 0,
         expert_width=int(config["moe_intermediate_size"]) if moe else 0,
     )
+
+
+def _name(path: Path) -> str:
+    """A name for manifests: of the repository in a download cache, else of the folder."""
+    for part in path.parts:
+        if part.startswith("models--"):
+            return part.removeprefix("models--").replace("--", "/")
+    # "target" alone would name every pair that is kept as <pair>/target and <pair>/draft.
+    return f"{path.parent.name}/{path.name}" if path.name in ("target", "draft") else path.name
 
 
 def _end_tokens(path: Path, config: dict[str, Any]) -> frozenset[int]:

@@ -1,6 +1,6 @@
 """What both kinds of recording share: settings, checks, hooks, counting, manifest, summary."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,6 +63,11 @@ class RecordingSummary:
     def committed(self) -> int:
         """New tokens of all requests."""
         return sum(len(text) for text in self.texts.values())
+
+    @property
+    def repetition(self) -> float:
+        """Share of 4-grams that occurred earlier in the same text; looping text flatters caches."""
+        return repeated_share(self.texts.values())
 
 
 class RecordingSession:
@@ -141,7 +146,18 @@ class RecordingSession:
         found = {"near_ties": f"{len(ties)} choices below {NEAR_TIE:g}"}
         if ties:
             found["near_ties"] += ": " + "; ".join(map(str, ties[:20]))
+        found["repeated_4grams"] = f"{repeated_share(self._texts.values()):.3f}"
         if self._skipped:
             found["skipped"] = "requests that ended at once: " + ", ".join(map(str, self._skipped))
         trace.manifest = replace(trace.manifest, notes=trace.manifest.notes | found)
         return RecordingSummary(trace.path, self._texts, tuple(self._skipped), tuple(ties))
+
+
+def repeated_share(texts: Iterable[Sequence[int]], length: int = 4) -> float:
+    """Share of the `length`-grams that occurred before in their text, over all texts."""
+    total = distinct = 0
+    for text in texts:
+        grams = [tuple(text[at : at + length]) for at in range(len(text) - length + 1)]
+        total += len(grams)
+        distinct += len(set(grams))
+    return 1.0 - distinct / total if total else 0.0
