@@ -108,9 +108,10 @@ def _duplicates(batch: RowBatch) -> list[str]:
     row, layer, _ = np.nonzero(ordered[:, :, 1:] == ordered[:, :, :-1])
     if len(row) == 0:
         return []
+    at = row[0]
+    place = f"request {batch.request[at]}, start {batch.start[at]}, row {batch.row[at]}"
     return [
-        f"{len(row)} times an expert twice in a row and layer, first in request "
-        f"{batch.request[row[0]]}, start {batch.start[row[0]]}, row {batch.row[row[0]]}, layer {layer[0]}"
+        f"{len(row)} times an expert twice in a row and layer, first in {place}, layer {layer[0]}"
     ]
 
 
