@@ -108,7 +108,8 @@ def metrics(runlog: RunLog) -> Metrics:
     size = {kind: int(copies["bytes"][copies["kind"] == kind].sum()) for kind in range(3)}
     useful, late, wasted = count_outcomes(runlog, copies)
     gpu_begin = _begin(layers, "gpu").clip(layers["t1_ns"], layers["t2_ns"])
-    decisions = int(layers["decision_ns"].sum()) + int(drafts["decision_ns"].sum())
+    at_layers = int(layers["decision_ns"].sum()) + int(layers["leave_decision_ns"].sum())
+    decisions = at_layers + int(drafts["decision_ns"].sum())
     return Metrics(
         requests=int(counted["request"].nunique()),
         passes=len(passes),
@@ -144,7 +145,7 @@ def metrics(runlog: RunLog) -> Metrics:
         cpu_idle_seconds=_waited(layers, layers["t0_ns"], "cpu_busy_ns"),
         link_busy_share=_ratio(_link_busy_ns(runlog.copies, passes), seconds * SECOND),
         decision_seconds=decisions / SECOND,
-        mean_layer_decision_seconds=_ratio(layers["decision_ns"].sum() / SECOND, len(layers)),
+        mean_layer_decision_seconds=_ratio(at_layers / SECOND, len(layers)),
         mean_draft_decision_seconds=_ratio(drafts["decision_ns"].sum() / SECOND, len(drafts)),
         approximate=runlog.info.approximate,
     )

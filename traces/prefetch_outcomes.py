@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from traces.run_info import RunLog
-from traces.runlog_schema import COPY_PREFETCH, COPY_STREAM
+from traces.runlog_schema import COPY_PREFETCH, COPY_STREAM, DECODE_PHASE
 
 
 def count_outcomes(runlog: RunLog, copies: pd.DataFrame) -> tuple[int, int, int]:
@@ -55,7 +55,10 @@ def _uses(
     runlog: RunLog, experts: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """(flat expert, place, hit) of every active expert of the run."""
-    layers, empty = runlog.layers, np.empty(0, np.int64)
+    passes, empty = runlog.passes, np.empty(0, np.int64)
+    # Prefill computes beside the slots: it neither uses a resident expert nor waits for a copy.
+    decode = passes["pass_index"][passes["phase"] == DECODE_PHASE]
+    layers = runlog.layers[runlog.layers["pass_index"].isin(decode)]
     if layers.empty:
         return empty, empty, empty
     lengths = np.array([len(listed) for listed in layers["experts"]])

@@ -98,6 +98,12 @@ class RunLogBuilder:
         leave_prefetch_slot: Integers = (),
         gpu_busy_ns: int | None = None,
         cpu_busy_ns: int | None = None,
+        landed: int = 0,
+        credits: int = 0,
+        leave_decision_ns: int = 0,
+        leave_view_digest: int = 0,
+        leave_landed: int = 0,
+        leave_credits: int = 0,
     ) -> None:
         """Add one (pass, layer)."""
         gpu_busy = gpu_end_ns - gpu_begin_ns if gpu_busy_ns is None else gpu_busy_ns
@@ -109,7 +115,8 @@ class RunLogBuilder:
         self._rows["layers"].append(
             (
                 *(pass_index, layer, t0_ns, t1_ns, t2_ns, gpu_begin_ns, gpu_end_ns, gpu_busy),
-                *(cpu_begin_ns, cpu_end_ns, cpu_busy, join_ns, decision_ns, view_digest),
+                *(cpu_begin_ns, cpu_end_ns, cpu_busy, join_ns, decision_ns, leave_decision_ns),
+                *(view_digest, landed, credits, leave_view_digest, leave_landed, leave_credits),
                 *(np.array(values, np.int64) for values in lists),
             )
         )
@@ -124,10 +131,18 @@ class RunLogBuilder:
         decision_ns: int,
         prefetch_expert: Integers = (),
         prefetch_slot: Integers = (),
+        view_digest: int = 0,
+        landed: int = 0,
+        credits: int = 0,
     ) -> None:
         """Add one draft step."""
         lists = (np.array(prefetch_expert, np.int64), np.array(prefetch_slot, np.int64))
-        self._rows["drafts"].append((pass_index, step, token, t_ns, decision_ns, *lists))
+        self._rows["drafts"].append(
+            (
+                *(pass_index, step, token, t_ns, decision_ns),
+                *(view_digest, landed, credits, *lists),
+            )
+        )
 
     def add_copy(
         self,

@@ -4,6 +4,8 @@ Times are integer nanoseconds on one clock per run. Expert lists are in ascendin
 are in plan order and hold flat keys layer * experts + expert. A lane without work has begin = end.
 `gpu_busy_ns`, `cpu_busy_ns`: time the lane computes experts, without waits inside; where an engine
 cannot tell it is end - begin. `hit`: 1 if the expert was READY when the routing became known.
+What a decision saw: `view_digest` of the pool, `landed` = copies into slots published since the run
+began, `credits` = prefetches allowed. `leave_*` columns are the decision after the layer's join.
 """
 
 import pyarrow as pa
@@ -48,7 +50,13 @@ LAYERS = pa.schema(
         ("cpu_busy_ns", pa.int64()),
         ("join_ns", pa.int64()),
         ("decision_ns", pa.int64()),
+        ("leave_decision_ns", pa.int64()),
         ("view_digest", pa.uint64()),
+        ("landed", pa.int64()),
+        ("credits", pa.int32()),
+        ("leave_view_digest", pa.uint64()),
+        ("leave_landed", pa.int64()),
+        ("leave_credits", pa.int32()),
         ("experts", pa.list_(pa.uint16())),
         ("counts", pa.list_(pa.uint16())),
         ("placement", pa.list_(pa.uint8())),
@@ -69,6 +77,9 @@ DRAFTS = pa.schema(
         ("token", pa.int32()),
         ("t_ns", pa.int64()),
         ("decision_ns", pa.int64()),
+        ("view_digest", pa.uint64()),
+        ("landed", pa.int64()),
+        ("credits", pa.int32()),
         ("prefetch_expert", _KEYS),
         ("prefetch_slot", _KEYS),
     ]
