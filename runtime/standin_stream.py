@@ -1,0 +1,92 @@
+"""A stream of the stand-in: one worker thread with a queue; and the events it sets."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+
+from runtime.device import DeviceError
+
+
+class StandInEvent:
+    """Happens once; carries the error of the work before it, if that failed."""
+
+    def __init__(self) -> None:
+        self.recorded = False
+        self.error: BaseException | None = None
+        self.begin_ns = 0
+        self.end_ns = 0
+        self._happened = threading.Event()
+
+    @property
+    def happened(self) -> bool:
+        return self._happened.is_set()
+
+    def wait(self) -> None:
+        self._happened.wait()
+
+    def set(self, error: BaseException | None, begin_ns: int = 0) -> None:
+        """Called by a stream when all work before the event is finished."""
+        self.error = error
+        self.end_ns = time.monotonic_ns()
+        self.begin_ns = begin_ns or self.end_ns
+        self._happened.set()
+
+
+class StandInStream:
+    """Work in the order it was put here. After an error the rest is skipped, so that nobody who
+    waits for one of its events hangs.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ready_ns = 0  # end of the last wait: work could not begin before that
+        self._error: BaseException | None = None
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=f"standin-{name}", daemon=True)
+        self._thread.start()
+
+    def put(self, work: Callable[[], int | None], event: StandInEvent) -> None:
+        """Queue `work`, then `event`. Work may return when it began, if not at its call."""
+
+        def execute() -> None:
+            begin = time.monotonic_ns()
+            if self._error is None:
+                try:
+                    begin = work() or begin
+                except BaseException as error:
+                    self._error = error
+            event.set(self._error, begin)
+
+        self._queue.put(execute)
+
+    def record(self, event: StandInEvent) -> None:
+        self._queue.put(lambda: event.set(self._error))
+
+    def wait(self, event: StandInEvent) -> None:
+        """Later work waits for `event`, and fails with it."""
+
+        def block() -> None:
+            event.wait()
+            self.ready_ns = time.monotonic_ns()
+            self._error = self._error or event.error
+
+        self._queue.put(block)
+
+    def stop(self) -> None:
+        """Skip what is queued; the work that runs now ends by itself."""
+        self._error = self._error or DeviceError("the device was closed")
+        self._queue.put(None)
+
+    def join(self) -> bool:
+        """Wait a few seconds for the thread to end; True if it did."""
+        self._thread.join(timeout=5.0)
+        return not self._thread.is_alive()
+
+    def _serve(self) -> None:
+        # Slot tensors were made outside inference mode, activations inside; this thread may touch both.
+        with torch.inference_mode():
+            while (execute := self._queue.get()) is not None:
+                execute()
