@@ -43,7 +43,7 @@ class State(NamedTuple):
     """utility, memory float64 [layers, experts]; stamp int64 [layers, experts]: pass of the last
     activation (-1: never);
     evicted int64 [layers, experts]: pass of the last eviction (-1: never); tau, quota int64
-    [layers] (quota 0: one global pool);
+    [layers] (quota -1: one global pool);
     clock int64 [CLOCK_SIZE]; parameters float64 [PARTS, PARAMETERS]; levels int64 [4, 66]: scratch
     of the balancer;
     counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape, empty
@@ -71,7 +71,7 @@ def new_state(layers: int, experts: int) -> State:
         np.full((layers, experts), -1, np.int64),
         np.full((layers, experts), -1, np.int64),
         np.ones(layers, np.int64),
-        np.zeros(layers, np.int64),
+        np.full(layers, -1, np.int64),
         np.zeros(CLOCK_SIZE, np.int64),
         np.zeros((PARTS, PARAMETERS)),
         np.zeros((4, 66), np.int64),

@@ -74,7 +74,7 @@ def choose_threshold(ledger, state, costs, layer, slots):
     if share > 0.0:
         copies_allowed = int(share * state.clock[PASS_NS] / (layers * costs.copy_ns)) + 1
     slots_allowed = slots
-    if state.quota[layer] > 0:
+    if state.quota[layer] >= 0:
         slots_allowed = state.quota[layer]
     tau, _ = solve_threshold(
         members, missing, costs.cpu_ns, costs.gpu_ns, copies_allowed, slots_allowed

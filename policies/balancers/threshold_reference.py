@@ -61,7 +61,7 @@ def solve_threshold_reference(
 
 
 def _solve(problem: pulp.LpProblem) -> None:
-    # CBC: HiGHS with threads=1 after another solve in the same process returns "Not Solved" and zeros.
+    # CBC: HiGHS with threads=1 after another solve in one process says "Not Solved", with zeros.
     status = problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0))
     if pulp.LpStatus[status] != "Optimal":
         raise NotSolved(f"threshold program: {pulp.LpStatus[status]}")

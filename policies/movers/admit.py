@@ -16,6 +16,8 @@ from policies.state import LAYER, PASS
 @kernel
 def _offer_layer(ledger, state, observation, keys, utilities, counts, length, layer, since):
     experts = state.utility.shape[1]
+    if since < 0:  # before the first pass: a stamp of -1 means never used
+        return length
     for expert in range(experts):
         if state.stamp[layer, expert] != since:
             continue

@@ -33,7 +33,7 @@ def move_by_utility(ledger, state, plan, use_tau):
     pool_floor = lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT)
     for layer in range(layers):
         floor = pool_floor
-        if state.quota[layer] > 0:
+        if state.quota[layer] >= 0:
             floor = lowest_evictable(ledger, state, plan, layer, NO_LIMIT)
         distance = next_run_distance(state, layer)
         for expert in range(experts):

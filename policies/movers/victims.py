@@ -118,7 +118,7 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
 def find_victim(ledger, state, plan, layer, limit, below_tau):
     """Slot for a new expert of `layer`: within the layer where it has a quota, else from the whole
     pool."""
-    if state.quota[layer] > 0:
+    if state.quota[layer] >= 0:
         return victim_in_layer(ledger, state, plan, layer, limit)
     return victim_anywhere(ledger, state, plan, limit, below_tau)
 
