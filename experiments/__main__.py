@@ -1,0 +1,38 @@
+"""`spac`, the one console command. Its first word chooses a command; modules load when used."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from experiments.commands import COMMANDS
+from experiments.help_text import command_help, overview
+
+HELP_FLAGS = ("-h", "--help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code: 0 done, 1 failed, 2 refused with one line, 130 interrupted."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in (*HELP_FLAGS, "help"):
+        print(overview())
+        return 0
+    command = COMMANDS.get(words[0])
+    if command is None:
+        print(
+            f"error: unknown command '{words[0]}'; there are: {', '.join(COMMANDS)}",
+            file=sys.stderr,
+        )
+        return 2
+    if any(flag in words[1:] for flag in HELP_FLAGS):
+        print(command_help(command))
+        return 0
+    try:
+        launcher = importlib.import_module("experiments.launch")
+    except KeyboardInterrupt:
+        return 130
+    code: int = launcher.launch(command, words[1:])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""From words of the command line to a strict config, with Hydra doing the composition."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hydra import compose, initialize_config_module
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.commands import CONF, Command
+from policies.errors import UserError
+
+KEY_VALUE = re.compile(r"[+~]*[A-Za-z_][\w./@-]*=")
+SINGLE_GROUPS = ("model", "draft", "hardware", "device")
+
+
+def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """(values of the leading positional words, the rest as overrides)."""
+    values: dict[str, str] = {}
+    rest = list(words)
+    for key in command.positional:
+        if not rest or rest[0].startswith("-"):
+            break
+        if KEY_VALUE.match(rest[0]) and not Path(rest[0]).exists():
+            break
+        values[key] = rest.pop(0)
+    for word in rest:
+        if not word.startswith("-") and not KEY_VALUE.match(word) and not word.startswith("~"):
+            raise UserError(
+                f"'{word}' is not of the form key=value; see spac {command.name} --help"
+            )
+    return values, rest
+
+
+def translate(command: Command, overrides: Sequence[str]) -> list[str]:
+    """Overrides in Hydra's terms.
+
+    Hydra would merge a list of options of a group into one mixed option. For policies a list is a
+    grid, so names go to the plain key `policies`; for the other groups a list is refused.
+    """
+    result = []
+    for word in overrides:
+        if command.has_policies and word.startswith("policy="):
+            word = "policies=" + word.removeprefix("policy=")
+        elif command.has_policies and word.startswith("policy."):
+            word = "++overrides." + word.removeprefix("policy.")
+        result.append(word)
+    for override in OverridesParser.create().parse_overrides(list(result)):
+        key = override.key_or_group
+        if key in SINGLE_GROUPS and isinstance(override.value(), list):
+            raise UserError(
+                f"{key}={override.value_to_string()}: a list is not possible here; "
+                f"-m {key}=a,b runs one job each"
+            )
+    return result
+
+
+def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
+    """The config of an ordinary run; a key that the config file lacks is refused."""
+    values, overrides = split_words(command, words)
+    overrides = translate(command, overrides)
+    with initialize_config_module(config_module="conf", version_base="1.3"):
+        config = compose(config_name=command.name, overrides=overrides)
+    return with_positional(config, values)
+
+
+def with_positional(config: DictConfig, values: dict[str, str]) -> DictConfig:
+    """`config` with the positional words, which bypass Hydra's grammar: paths may be odd."""
+    for key, value in values.items():
+        config[key] = value
+    return config
+
+
+def options(group: str) -> list[str]:
+    """Names of the options of a config group, from the files in conf/<group>."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def as_list(value: object) -> list[object]:
+    """A single value or a list of them, as a plain list: lists are grids."""
+    plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+    return list(plain) if isinstance(plain, list) else [plain]

@@ -1,0 +1,63 @@
+"""How figures look: colours that colour-blind readers tell apart, markers and hatches for print."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's palette without yellow, which is too pale for lines on white; grey and wine added.
+COLOURS = (
+    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#882255",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--", "**", "||")
+ORACLE_COLOUR = "#000000"
+DOTS_PER_INCH = 150
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one policy is drawn in every figure of a report."""
+
+    colour: str
+    marker: str
+    hatch: str
+    line: str
+
+
+def styles(policies: Sequence[str], clairvoyant: Sequence[str] = ()) -> dict[str, Style]:
+    """A style per policy, by order; clairvoyant ones are black and dashed."""
+    chosen: dict[str, Style] = {}
+    causal = [name for name in policies if name not in clairvoyant]
+    for index, name in enumerate(causal):
+        chosen[name] = Style(
+            COLOURS[index % len(COLOURS)],
+            MARKERS[index % len(MARKERS)],
+            HATCHES[index % len(HATCHES)],
+            "-" if index < len(COLOURS) else ":",
+        )
+    for index, name in enumerate(name for name in policies if name in clairvoyant):
+        marker = ("x", "+", "1", "2")[index % 4]
+        chosen[name] = Style(ORACLE_COLOUR, marker, "", ("--", ":", "-.")[index % 3])
+    return chosen
+
+
+def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Figure, Axes]:
+    """A figure with one set of axes and a title that states the finding."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    title = textwrap.fill(title, int(width * 10))
+    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#DDDDDD", linewidth=0.8)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a PNG."""
+    figure.savefig(path, dpi=DOTS_PER_INCH)
+    return path

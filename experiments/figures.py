@@ -1,0 +1,154 @@
+"""Pictures of a comparison: pure functions from its table to a figure. Titles state the finding."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.figure_style import Style, new_figure, styles
+from experiments.ranking import TPS, standing
+
+TPS_AXIS = "committed tokens per second (TPS)"
+
+
+def tps_by_policy(rows: pd.DataFrame) -> Figure:
+    """Bars per workload and policy at one cache ratio and gamma; the oracle is a line above."""
+    result = standing(rows)
+    title = f"{result.winner} is fastest at {_setting(rows)}"
+    if result.of_oracle is not None:
+        title = (
+            f"{result.winner} reaches {result.of_oracle:.0%} of the best clairvoyant schedule "
+            f"at {_setting(rows)}"
+        )
+    figure, axes = new_figure(title + _mark(rows), width=10.0)
+    causal = rows[~rows["clairvoyant"]]
+    look = row_styles(rows)
+    workloads = list(dict.fromkeys(rows["workload"]))
+    policies = list(dict.fromkeys(causal["policy"]))
+    width = 0.8 / len(policies)
+    for index, policy in enumerate(policies):
+        heights = _by_workload(causal[causal["policy"] == policy], workloads)
+        places = np.arange(len(workloads)) + (index - (len(policies) - 1) / 2) * width
+        style = look[policy]
+        axes.bar(
+            places, heights, width * 0.92, label=policy, color=style.colour, hatch=style.hatch,
+            edgecolor="white", linewidth=0.5,
+        )  # fmt: skip
+    oracle = rows[rows["clairvoyant"]].groupby("workload")[TPS].max()
+    for place, workload in enumerate(workloads):
+        if workload in oracle.index:
+            axes.hlines(
+                oracle[workload], place - 0.42, place + 0.42, color="black", linestyle="--",
+                label="best clairvoyant" if place == 0 else None,
+            )  # fmt: skip
+    axes.set_xticks(np.arange(len(workloads)), workloads)
+    axes.set_ylabel(TPS_AXIS)
+    _legend(figure, axes)
+    return figure
+
+
+def tps_over_ratio(rows: pd.DataFrame) -> Figure:
+    """Mean TPS over workloads as the cache grows."""
+    figure = _sweep(rows, "cache_ratio", "cache ratio (share of experts that have a slot)")
+    figure.axes[0].set_xticks(sorted(rows["cache_ratio"].unique()))
+    figure.axes[0].xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    return figure
+
+
+def tps_over_gamma(rows: pd.DataFrame) -> Figure:
+    """Mean TPS over workloads as the verify window grows."""
+    figure = _sweep(rows, "gamma", "gamma (drafted tokens per pass)")
+    figure.axes[0].set_xticks(sorted(rows["gamma"].unique()))
+    return figure
+
+
+def placements(rows: pd.DataFrame) -> Figure:
+    """Where active experts were computed, per policy, mean over workloads."""
+    parts = ("share_gpu", "share_fetch", "share_stream", "share_cpu")
+    names = ("resident, GPU", "fetched on demand", "streamed on demand", "CPU")
+    colours = ("#009E73", "#E69F00", "#CC79A7", "#0072B2")
+    hatches = ("", "//", "xx", "..")
+    table = rows.groupby("policy", sort=False)[[*parts, "hit_rate_per_token"]].mean()
+    causal = table[~rows.groupby("policy", sort=False)["clairvoyant"].first()]
+    best = str(causal["share_gpu"].idxmax())
+    title = (
+        f"Among policies without foresight {best} finds most active experts resident: "
+        f"{causal['share_gpu'].max():.0%}"
+    )
+    figure, axes = new_figure(title + _mark(rows), width=10.0, height=0.42 * len(table) + 1.8)
+    left = np.zeros(len(table))
+    for part, name, colour, hatch in zip(parts, names, colours, hatches, strict=True):
+        shares = table[part].to_numpy()
+        axes.barh(
+            np.arange(len(table)), shares, left=left, label=name, color=colour, hatch=hatch,
+            edgecolor="white", height=0.72,
+        )  # fmt: skip
+        left += shares
+    axes.set_yticks(np.arange(len(table)), list(table.index))
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_xlabel(f"share of active experts, mean over workloads, {_setting(rows)}")
+    _legend(figure, axes)
+    return figure
+
+
+def row_styles(rows: pd.DataFrame) -> dict[str, Style]:
+    """Styles of the policies of a table, in order of appearance."""
+    foreseeing = list(rows.loc[rows["clairvoyant"], "policy"].unique())
+    return styles(list(dict.fromkeys(rows["policy"])), foreseeing)
+
+
+def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
+    """Lines of mean TPS over `key`, one per policy."""
+    table = rows.groupby(["policy", key], sort=False)[TPS].mean().reset_index()
+    look = row_styles(rows)
+    figure, axes = new_figure(_sweep_title(rows, table, key) + _mark(rows))
+    for policy, style in look.items():
+        line = table[table["policy"] == policy].sort_values(key)
+        axes.plot(
+            line[key], line[TPS], label=policy, color=style.colour, marker=style.marker,
+            linestyle=style.line, linewidth=1.8, markersize=6,
+        )  # fmt: skip
+    axes.set_xlabel(label)
+    axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads")
+    axes.set_ylim(bottom=0)
+    _legend(figure, axes)
+    return figure
+
+
+def _sweep_title(rows: pd.DataFrame, table: pd.DataFrame, key: str) -> str:
+    foreseeing = set(rows.loc[rows["clairvoyant"], "policy"])
+    causal = table[~table["policy"].isin(foreseeing)]
+    best = causal.loc[causal[TPS].idxmax()]
+    value = f"{best[key]:.0%}" if key == "cache_ratio" else f"{best[key]}"
+    name = "cache ratio" if key == "cache_ratio" else "gamma"
+    winners = causal.loc[causal.groupby(key)[TPS].idxmax(), "policy"].unique()
+    text = f"Fastest without foresight: {best['policy']} at {name} {value}, {best[TPS]:.1f} TPS"
+    return text + (" (first at every point)" if len(winners) == 1 and len(causal) > 1 else "")
+
+
+def _setting(rows: pd.DataFrame) -> str:
+    ratios = ", ".join(f"{ratio:.0%}" for ratio in sorted(rows["cache_ratio"].unique()))
+    gammas = ", ".join(str(gamma) for gamma in sorted(rows["gamma"].unique()))
+    return f"{ratios} cache, gamma {gammas}"
+
+
+def _mark(rows: pd.DataFrame) -> str:
+    return " (approximate: text traces)" if rows["approximate"].any() else ""
+
+
+def _by_workload(rows: pd.DataFrame, workloads: Sequence[str]) -> np.ndarray:
+    return rows.groupby("workload")[TPS].mean().reindex(workloads).to_numpy(float)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Below the axes, so that it covers no data."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 5), fontsize=9,
+        frameon=False,
+    )  # fmt: skip

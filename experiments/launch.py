@@ -1,0 +1,38 @@
+"""Runs one command: compose its config, import its module, turn refusals into one line."""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+from omegaconf import DictConfig
+
+from experiments.commands import Command
+from experiments.configuration import compose_config
+from experiments.multirun import run_jobs
+from experiments.refusals import REFUSED, one_line
+
+MULTIRUN_FLAGS = ("-m", "--multirun")
+REFUSAL_CODE = 2
+INTERRUPT_CODE = 130
+
+
+def launch(command: Command, words: Sequence[str]) -> int:
+    """Exit code of `spac <command> <words>`: 0, 2 for a refusal, 130 for Ctrl-C."""
+    try:
+        if any(flag in words for flag in MULTIRUN_FLAGS):
+            rest = [word for word in words if word not in MULTIRUN_FLAGS]
+            return run_jobs(command, rest, task(command))
+        config = compose_config(command, words)
+        return task(command)(config)
+    except REFUSED as error:
+        print(f"error: {one_line(error, command)}", file=sys.stderr)
+        return REFUSAL_CODE
+    except KeyboardInterrupt:
+        print("interrupted: what was finished is kept", file=sys.stderr)
+        return INTERRUPT_CODE
+
+
+def task(command: Command) -> Callable[[DictConfig], int]:
+    """The `run` function of the command's module."""
+    function: Callable[[DictConfig], int] = importlib.import_module(command.module).run
+    return function

@@ -1,0 +1,105 @@
+"""Which policies a command uses: names from conf/policy, with parameters, ready to be built."""
+
+import importlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from experiments.commands import CONF
+from experiments.configuration import options
+from experiments.refusals import unknown
+from policies.errors import UserError
+
+TARGET = "_target_"
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy by name with all its parameters; `changed` holds those that differ from its file."""
+
+    name: str
+    target: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name in tables: `spac`, or `spac up=3` where parameters were changed."""
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.changed.items())])
+
+    def build(self) -> Any:
+        """A fresh policy: each run gets its own."""
+        module, _, function = self.target.rpartition(".")
+        try:
+            # Hydra's instantiate looks names up as attributes, where a function may hide the module
+            # of the same name.
+            make = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise UserError(f"policy {self.name}: cannot import {self.target} ({error})") from error
+        return make(**self.parameters)
+
+
+def choose_policies(
+    names: Sequence[str], overrides: Mapping[str, Any] | None = None
+) -> list[PolicyChoice]:
+    """The named policies, in order. `overrides` maps parameters to values if there is one policy,
+    else names to such maps. A list as a value is a grid.
+
+    A name with a dot is the import path of a function that returns a policy.
+    """
+    given = dict(overrides or {})
+    choices = []
+    for name in names:
+        target, parameters = _read(name)
+        own = dict(given.pop(name)) if isinstance(given.get(name), Mapping) else {}
+        if len(names) == 1:
+            own |= given
+            given = {}
+        foreign = "." in name
+        for key in own:
+            if key not in parameters and not foreign:
+                raise unknown(f"parameter of policy {name}", key, parameters)
+        for values in _grid(own, parameters):
+            changed = {key: value for key, value in values.items() if value != parameters.get(key)}
+            choices.append(PolicyChoice(name, target, {**parameters, **values}, changed))
+    if given:
+        raise UserError(
+            f"policy.{next(iter(given))}: with several policies write "
+            f"policy.<name>.<parameter>=..; the policies are {', '.join(names)}"
+        )
+    labels = [choice.label for choice in choices]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UserError(f"policy {label} is listed twice")
+    return choices
+
+
+def policy_notes(name: str) -> list[str]:
+    """The comment lines at the top of a policy's file: what it is, source, differences."""
+    lines = (CONF / "policy" / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    notes = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    return [line.removeprefix("#").strip() for line in notes]
+
+
+def _read(name: str) -> tuple[str, dict[str, Any]]:
+    """(target, parameters) of a policy name."""
+    if "." in name:
+        return name, {}
+    if name not in options("policy"):
+        raise unknown("policy", name, options("policy"))
+    content = OmegaConf.to_container(OmegaConf.load(CONF / "policy" / f"{name}.yaml"), resolve=True)
+    assert isinstance(content, dict)
+    parameters = {str(key): value for key, value in content.items()}
+    return str(parameters.pop(TARGET)), parameters
+
+
+def _grid(own: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All combinations of list values; a parameter that is a list by default takes lists as is."""
+    axes = [
+        value if isinstance(value, list) and not isinstance(parameters.get(key), list) else [value]
+        for key, value in own.items()
+    ]
+    return [dict(zip(own, values, strict=True)) for values in itertools.product(*axes)]

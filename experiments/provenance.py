@@ -1,0 +1,43 @@
+"""run.json of an output folder: what was asked, which inputs, which code and package versions."""
+
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from policies.compile import source_hash
+from traces.atomic import write_atomically
+
+PACKAGES = (
+    "moe-spac-lab", "numpy", "scipy", "pandas", "pyarrow", "numba", "simpy", "torch",
+    "transformers", "safetensors", "hydra-core", "matplotlib",
+)  # fmt: skip
+RUN_FILE = "run.json"
+
+
+def write_run_file(
+    folder: Path, command: str, config: DictConfig, inputs: Mapping[str, str]
+) -> None:
+    """Write run.json; `inputs` maps the name of each input to its SHA-256 digest."""
+    record = {
+        "command": command,
+        "config": OmegaConf.to_container(config, resolve=True),
+        "inputs": dict(inputs),
+        "source_hash": source_hash(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "versions": {name: installed_version(name) for name in PACKAGES},
+    }
+    text = json.dumps(record, indent=2, sort_keys=False, default=str) + "\n"
+    write_atomically(folder / RUN_FILE, text.encode())
+
+
+def installed_version(package: str) -> str:
+    """Version of an installed package, "absent" if there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"

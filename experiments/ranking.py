@@ -1,0 +1,86 @@
+"""Who is best: relations between the rows of a comparison. Pure functions of its table.
+
+A cell is what policies compete in: one workload at one cache ratio and gamma on one machine.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from policies.errors import UserError
+
+CELL = ["hardware", "model", "workload", "cache_ratio", "gamma"]
+TPS = "tokens_per_second"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The outcome of a comparison. `of_best`, `of_oracle`: mean over cells of the winner's TPS
+    relative to the best policy and to the best clairvoyant one (None if there was none).
+
+    `lead`: how much faster than the runner-up in the mean, 0.1 = 10 %; None without a rival.
+    """
+
+    winner: str
+    of_best: float
+    of_oracle: float | None
+    runner_up: str | None
+    lead: float | None
+    cells: int
+    approximate: bool
+
+
+def with_relations(rows: pd.DataFrame) -> pd.DataFrame:
+    """`rows` with `of_best`, `of_oracle`: TPS over the best policy and clairvoyant of the cell."""
+    keys = [rows[key] for key in CELL]
+    causal = rows[TPS].where(~rows["clairvoyant"]).groupby(keys).transform("max")
+    oracle = rows[TPS].where(rows["clairvoyant"]).groupby(keys).transform("max")
+    return rows.assign(of_best=rows[TPS] / causal, of_oracle=rows[TPS] / oracle)
+
+
+def means(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per policy: cells, mean of_best, of_oracle and TPS; best first."""
+    grouped = with_relations(rows).groupby("policy", sort=False)
+    table = grouped.agg(
+        clairvoyant=("clairvoyant", "first"),
+        cells=(TPS, "size"),
+        of_best=("of_best", "mean"),
+        of_oracle=("of_oracle", "mean"),
+        tokens_per_second=(TPS, "mean"),
+    )
+    return table.sort_values("of_best", ascending=False, kind="stable")
+
+
+def standing(rows: pd.DataFrame) -> Standing:
+    """The winner: highest mean of_best among policies without foresight that played every cell."""
+    table = means(rows)
+    cells = len(rows.groupby(CELL))
+    eligible = table[~table["clairvoyant"] & (table["cells"] == cells)]
+    if eligible.empty:
+        raise UserError("no policy without foresight ran on every workload, so nothing can win")
+    winner, rivals = str(eligible.index[0]), eligible.index[1:]
+    reached = eligible["of_oracle"].iloc[0]
+    lead = None
+    if len(rivals):
+        lead = float(eligible["of_best"].iloc[0] / eligible["of_best"].iloc[1]) - 1
+    return Standing(
+        winner=winner,
+        of_best=float(eligible["of_best"].iloc[0]),
+        of_oracle=None if pd.isna(reached) else float(reached),
+        runner_up=str(rivals[0]) if len(rivals) else None,
+        lead=lead,
+        cells=cells,
+        approximate=bool(rows["approximate"].any()),
+    )
+
+
+def sentence(result: Standing) -> str:
+    """Which policy won, by how much, and how far from the oracle it is."""
+    prefix = "Approximate (text traces): " if result.approximate else ""
+    cells = f"mean over {result.cells} setting{'s' if result.cells != 1 else ''}"
+    text = f"{result.winner} wins ({cells})"
+    if result.runner_up is not None and result.lead is not None:
+        text += f", {result.lead:.1%} faster than {result.runner_up}, the next best"
+    if result.of_oracle is None:
+        return f"{prefix}{text}; no clairvoyant policy took part."
+    return f"{prefix}{text}; it reaches {result.of_oracle:.1%} of the best clairvoyant schedule."

@@ -1,0 +1,86 @@
+"""From exceptions that a person caused to one line in plain words.
+
+Everything else is a bug and keeps its traceback.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    InstantiationException,
+    MissingConfigException,
+)
+from omegaconf.errors import OmegaConfBaseException
+
+from experiments.commands import Command
+from experiments.configuration import options
+from experiments.help_text import read_config_text
+from policies.errors import UserError
+from policies.session import IllegalPlan
+
+REFUSED = (UserError, IllegalPlan, HydraException, OmegaConfBaseException)
+
+
+def one_line(error: BaseException, command: Command) -> str:
+    """The message for the user, without a line break."""
+    root = _user_error_behind(error)
+    if root is not None:
+        return _joined(str(root))
+    if isinstance(error, MissingConfigException):
+        return _unknown_option(error)
+    if isinstance(error, ConfigCompositionException | OmegaConfBaseException):
+        return _unknown_key(error, command)
+    return _joined(str(error))
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A half-sentence with the nearest known word, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {near[0]}?" if near else ""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that is not among `known`; it lists them."""
+    names = sorted(known)
+    hint = suggestion(name, names) or "."
+    return UserError(f"unknown {what} '{name}'{hint} There are: {', '.join(names) or 'none'}")
+
+
+def _user_error_behind(error: BaseException) -> BaseException | None:
+    """The UserError or IllegalPlan that Hydra may have wrapped."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, UserError | IllegalPlan):
+            return seen
+        if isinstance(error, InstantiationException) and seen.__cause__ is None:
+            return seen
+        seen = seen.__cause__
+    return None
+
+
+def _unknown_option(error: MissingConfigException) -> str:
+    missing = str(error.missing_cfg_file or "")
+    group, _, name = missing.rpartition("/")
+    if not group:
+        return _joined(str(error))
+    return str(unknown(group, name, options(group)))
+
+
+def _unknown_key(error: BaseException, command: Command) -> str:
+    text = f"{error} {error.__cause__ or ''}"
+    found = re.search(r"Could not (?:override|append|delete) '([^']+)'", text) or re.search(
+        r"Key '([^']+)' is not in struct", text
+    )
+    if not found:
+        return _joined(str(error.__cause__ or error))
+    _, keys = read_config_text(command)
+    name = found[1].split("@")[0]
+    hint = suggestion(name, [key.name for key in keys])
+    return f"unknown key '{name}'{hint or '.'} spac {command.name} --help lists the keys"
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())

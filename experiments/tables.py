@@ -1,0 +1,77 @@
+"""Comparison tables: on the terminal, as CSV and as Parquet."""
+
+import io
+from pathlib import Path
+
+import pandas as pd
+from rich import box
+from rich.table import Table
+
+from experiments.ranking import TPS, with_relations
+from traces.atomic import write_atomically
+
+TABLE_NAME = "table"
+APPROXIMATE = "approximate"
+
+
+def write_table(folder: Path, rows: pd.DataFrame, name: str = TABLE_NAME) -> list[Path]:
+    """Write <name>.csv and <name>.parquet; each replaces its predecessor in one step."""
+    sink = io.BytesIO()
+    rows.to_parquet(sink, index=False, compression="zstd")
+    files = {
+        folder / f"{name}.csv": rows.to_csv(index=False, float_format="%.9g").encode(),
+        folder / f"{name}.parquet": sink.getvalue(),
+    }
+    for path, data in files.items():
+        write_atomically(path, data)
+    return list(files)
+
+
+def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
+    """The rows that write_table wrote."""
+    return pd.read_parquet(folder / f"{name}.parquet")
+
+
+def comparison_tables(rows: pd.DataFrame) -> list[Table]:
+    """For each setting: TPS of every policy by workload, its relations to best and oracle."""
+    related = with_relations(rows)
+    settings = related.groupby(["hardware", "model", "cache_ratio", "gamma"], sort=False)
+    return [
+        _setting_table(part, f"{hardware}, {model}, cache ratio {ratio:.0%}, gamma {gamma}")
+        for (hardware, model, ratio, gamma), part in settings
+    ]
+
+
+def _setting_table(rows: pd.DataFrame, setting: str) -> Table:
+    approximate = rows.groupby("workload", sort=False)[APPROXIMATE].any()
+    title = f"tokens per second: {setting}"
+    if approximate.any():
+        title += "; approximate where marked ~ (text traces)"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("policy")
+    for workload, marked in approximate.items():
+        table.add_column(f"~{workload}" if marked else str(workload), justify="right")
+    for column in ("of best", "of oracle", "hits", "CPU"):
+        table.add_column(column, justify="right")
+    summary = rows.groupby("policy", sort=False)[
+        ["of_best", "of_oracle", "hit_rate_per_token", "share_cpu"]
+    ].mean()
+    speeds = rows.pivot(index="policy", columns="workload", values=TPS)[list(approximate.index)]
+    foreseeing = rows.groupby("policy")["clairvoyant"].first()
+    order = summary["of_best"].sort_values(ascending=False).index
+    causal = [policy for policy in order if not foreseeing[policy]]
+    for policy in order:
+        name = f"{policy} *" if foreseeing[policy] else str(policy)
+        table.add_row(
+            name,
+            *("-" if pd.isna(speed) else f"{speed:.2f}" for speed in speeds.loc[policy]),
+            *(_share(value) for value in summary.loc[policy]),
+            style="bold" if causal and policy == causal[0] else None,
+        )
+    if foreseeing.any():
+        table.caption = "* sees the future: a bound that never wins"
+    return table
+
+
+def _share(value: float) -> str:
+    return "-" if pd.isna(value) else f"{value:.0%}"

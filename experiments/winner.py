@@ -1,0 +1,67 @@
+"""winner.yaml: the policy that won a comparison, ready to be run on the real machine."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from experiments.policy_choice import PolicyChoice
+from policies.errors import UserError
+from traces.atomic import write_atomically
+
+WINNER_FILE = "winner.yaml"
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A policy with its parameters, the setting it won in, and the hash of the code that ran it.
+
+    `gamma`: drafts per pass, 0 where no speculation won; `inputs`: trace name -> digest.
+    """
+
+    policy: str
+    target: str
+    parameters: Mapping[str, Any]
+    gamma: int
+    cache_ratio: float
+    model: str
+    hardware: str
+    source_hash: str
+    of_best: float
+    of_oracle: float | None
+    runner_up: str | None
+    lead: float | None
+    approximate: bool
+    inputs: Mapping[str, str]
+
+    def choice(self) -> PolicyChoice:
+        """The policy, ready to build."""
+        return PolicyChoice(self.policy, self.target, dict(self.parameters))
+
+
+def write_winner(folder: Path, winner: Winner) -> Path:
+    """Write winner.yaml into `folder`."""
+    path = folder / WINNER_FILE
+    text = yaml.safe_dump(asdict(winner), sort_keys=False, allow_unicode=True)
+    write_atomically(path, text.encode())
+    return path
+
+
+def read_winner(path: str | Path) -> Winner:
+    """The winner in a file, or in a folder that has a winner.yaml; UserError if it is damaged."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / WINNER_FILE
+    if not file.is_file():
+        raise UserError(f"{file}: no such file; run spac compare first")
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from error
+    names = {field.name for field in fields(Winner)}
+    if not isinstance(content, dict) or set(content) != names:
+        found = sorted(content) if isinstance(content, dict) else type(content).__name__
+        raise UserError(f"{file}: expected the keys {sorted(names)}, found {found}")
+    return Winner(**content)
