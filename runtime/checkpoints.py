@@ -200,8 +200,9 @@ def _load(facts: CheckpointFacts, device: str, dtype: str) -> "PreTrainedModel":
     from transformers.utils import logging
 
     classes = {TARGET_ARCHITECTURE: Qwen3MoeForCausalLM, DRAFT_ARCHITECTURE: Qwen3ForCausalLM}
-    bars = logging.is_progress_bar_enabled()
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity_error()  # its report of unfit weights takes a screen; ours takes a line
     try:
         module, report = classes[facts.architecture].from_pretrained(
             str(facts.path),
@@ -210,12 +211,14 @@ def _load(facts: CheckpointFacts, device: str, dtype: str) -> "PreTrainedModel":
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported by us below
         )
     except SafetensorError as error:
         raise UserError(
             f"{facts.path}: unreadable weights ({error}); download or write them again"
         ) from None
     finally:
+        logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
     # transformers fills a missing tensor with random numbers and goes on; a recording of that is

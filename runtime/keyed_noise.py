@@ -12,29 +12,35 @@ bit of a logarithm.
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 _LN2 = 0.6931471805599453
 # log(m) = 2 s (1 + s^2/3 + s^4/5 + ...), s = (m - 1) / (m + 1), |s| <= 0.172: 11 terms reach 1e-17.
 _SERIES = [1.0 / (2 * n + 1) for n in range(11)]
-_WORD = 2**64
 
 
-def keyed_noise(seed: int, request: int, position: int, vocabulary: int) -> np.ndarray:
+def keyed_noise(seed: int, request: int, position: int, vocabulary: int) -> NDArray[np.float32]:
     """Gumbel noise, float32 [vocabulary], for the token at `position` of the text of `request`."""
-    generator = np.random.Philox(key=[seed % _WORD, request], counter=[0, position, 0, 0])
-    bits = generator.random_raw(vocabulary) >> np.uint64(12)
-    uniform = (bits.astype(np.float64) + 0.5) * 2.0**-52  # strictly between 0 and 1, exact
+    uniform = _uniforms(seed, request, position, 0, vocabulary)
     return (-logarithm(-logarithm(uniform))).astype(np.float32)
 
 
-def keyed_uniforms(seed: int, request: int, position: int, count: int) -> np.ndarray:
+def keyed_uniforms(seed: int, request: int, position: int, count: int) -> NDArray[np.float64]:
     """Uniform numbers in (0, 1), float64 [count]: a stream of its own, apart from the noise."""
-    generator = np.random.Philox(key=[seed % _WORD, request], counter=[0, position, 1, 0])
-    bits = generator.random_raw(count) >> np.uint64(12)
-    return (bits.astype(np.float64) + 0.5) * 2.0**-52
+    return _uniforms(seed, request, position, 1, count)
 
 
-def logarithm(values: np.ndarray) -> np.ndarray:
+def _uniforms(
+    seed: int, request: int, position: int, stream: int, count: int
+) -> NDArray[np.float64]:
+    # As uint64 arrays: numpy turns a list with a number above 2**63 into floats and rounds it.
+    key = np.array([seed % 2**64, request], dtype=np.uint64)
+    counter = np.array([0, position, stream, 0], dtype=np.uint64)  # the generator counts in word 0
+    bits = np.random.Philox(key=key, counter=counter).random_raw(count) >> np.uint64(12)
+    return (bits.astype(np.float64) + 0.5) * 2.0**-52  # strictly between 0 and 1, exact
+
+
+def logarithm(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Natural logarithm of positive float64 numbers, the same bits on every machine."""
     mantissa, exponent = np.frexp(values)
     small = mantissa < 0.7071067811865476
