@@ -117,12 +117,14 @@ def test_next_layer_values_are_checked() -> None:
     manifest = synthetic_manifest(shape, "dense", GAMMA)
     batch = random_dense(shape, GAMMA, 0)
     assert value_problems(batch, manifest) == []
-    assert "next_layer_2 has an expert number" in value_problems(
-        changed(batch, "next_layer", (1, 0, 0, 0), 16), manifest
-    )[0]
-    assert "next_layer_1 has no filler" in value_problems(
-        changed(batch, "next_layer", (0, 0, -1, 0), 1), manifest
-    )[0]
+    assert (
+        "next_layer_2 has an expert number"
+        in value_problems(changed(batch, "next_layer", (1, 0, 0, 0), 16), manifest)[0]
+    )
+    assert (
+        "next_layer_1 has no filler"
+        in value_problems(changed(batch, "next_layer", (0, 0, -1, 0), 1), manifest)[0]
+    )
     assert batch.next_layer is not None
     short = dataclasses.replace(batch, next_layer=batch.next_layer[:1])
     assert "has 1 distances, the manifest 2" in value_problems(short, manifest)[0]

@@ -153,7 +153,7 @@ def test_columns_must_be_in_order_without_gap(columns: tuple[str, ...]) -> None:
 
 
 def test_an_unknown_column_is_refused() -> None:
-    with pytest.raises(UserError, match="hidden_states.*router_weights, next_layer_1"):
+    with pytest.raises(UserError, match=r"hidden_states.*router_weights, next_layer_1"):
         sample(columns=("hidden_states",))
 
 
