@@ -11,7 +11,11 @@ from traces.window import Window, cut_window
 
 
 class DenseReplay:
-    """a_t = max{j : d_i = y_{t,i-1} for all i <= j}; a pass accepts min(a_t, gamma)."""
+    """a_t = max{j : d_i = y_{t,i-1} for all i <= j}; a pass accepts min(a_t, gamma).
+
+    At the end of a request both accepted and committed are cut to the tokens that are left, as in a
+    recording at that gamma, which stops there.
+    """
 
     kind = "dense"
     approximate = False
@@ -49,7 +53,7 @@ class DenseReplay:
         self._cursor.check_gamma(gamma, self.gamma_limit)
         first, end = self._move_to(request)
         self._cursor.check_start(request, start, first, end)
-        accepted = min(self._longest[start - first], gamma)
+        accepted = min(self._longest[start - first], gamma, end - start)
         return cut_window(
             self._cursor.decode(request),
             begin=(start - first) * self._rows_per_start,

@@ -67,7 +67,7 @@ def test_windows_follow_the_definition_with_any_gamma_per_pass(
                 gamma = data.draw(st.integers(0, gamma_max))
                 window = replay.window(request, start, gamma)
                 accepted, committed = brute_force(batch, request, start, gamma)
-                assert window.accepted == accepted
+                assert window.accepted == min(accepted, end - start)
                 committed = committed[: end - start]
                 assert window.committed == len(committed)
                 assert_window_rows(window, batch)
@@ -96,13 +96,13 @@ def test_replay_equals_a_recording_at_that_gamma(tmp_path: Path, gamma: int) -> 
     replayed, recorded = list(passes(dense, gamma)), list(passes(real, gamma))
     assert len(replayed) == len(recorded)
     for one, other in zip(replayed, recorded, strict=True):
-        assert (one.request, one.start, one.committed) == (
-            other.request,
-            other.start,
-            other.committed,
-        )
+        assert facts_of(one) == facts_of(other)
         np.testing.assert_array_equal(one.tokens, other.tokens)
         np.testing.assert_array_equal(one.experts, other.experts)
+
+
+def facts_of(window: Window) -> tuple[int, ...]:
+    return window.request, window.start, window.gamma, window.accepted, window.committed
 
 
 def facts(replay: Replay) -> tuple[object, ...]:
@@ -151,7 +151,7 @@ def test_the_last_pass_is_clipped_to_the_end(tmp_path: Path) -> None:
     shape = dataclasses.replace(SMALL, acceptance=1.0, tokens=7)
     replay = open_replay(dense_trace(tmp_path / "trace", GAMMA_MAX, shape))
     last = list(passes(replay, GAMMA_MAX))[-1]
-    assert (last.accepted, last.committed) == (GAMMA_MAX, 2)
+    assert (last.accepted, last.committed) == (2, 2)
     assert len(last.tokens) == GAMMA_MAX + 1
 
 

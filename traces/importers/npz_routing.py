@@ -81,11 +81,11 @@ def import_npz(source: Path, destination: Path, expert_bytes: int | None = None)
 def _read_arrays(source: Path) -> dict[str, NDArray[Any]]:
     try:
         # Pickled objects could run code, so they are never loaded.
-        with np.load(source, allow_pickle=False) as archive:
+        with open(source, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files if name != "vocab"}
     except FileNotFoundError as error:
         raise UserError(f"{source}: no such file") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"{source}: not a .npz of plain arrays ({error})") from error
 
 
