@@ -1,0 +1,49 @@
+"""How an engine is to run: sizes, sampling, mode. Checked before anything is loaded."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from policies.errors import UserError
+from traces.manifest import SamplingInfo
+
+Mode = Literal["live", "logical"]
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """slots, staging: experts that device memory holds at most, in slots and in staging buffers.
+
+    live: decisions see what has landed by then. logical: the link is drained before each decision,
+    so that plans depend on no timing. hardware: name of the profile, for the log.
+    """
+
+    slots: int
+    staging: int = 2
+    gamma: int = 4
+    dtype: str = "float32"
+    mode: Mode = "live"
+    sampling: SamplingInfo = SamplingInfo("keyed", 0.8, 0)
+    launch_early: bool = False
+    hardware: str = "stand-in"
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("live", "logical"):
+            raise UserError(f"mode={self.mode} is unknown; use live or logical")
+        if self.staging < 0:
+            raise UserError(f"staging={self.staging} must not be negative")
+        if self.gamma < 0:
+            raise UserError(f"gamma={self.gamma} must not be negative")
+
+
+def slots_of_ratio(cache_ratio: float, layers: int, experts: int) -> int:
+    """Slots for a share of all experts, rounded down; UserError unless 0 < share <= 1."""
+    if not 0.0 < cache_ratio <= 1.0:
+        raise UserError(f"cache_ratio={cache_ratio} must be above 0 and at most 1")
+    slots = math.floor(cache_ratio * layers * experts + 1e-9)
+    if slots < 1:
+        raise UserError(
+            f"cache_ratio={cache_ratio} of {layers} x {experts} experts is less than one slot; "
+            f"use at least {1 / (layers * experts):.4f}"
+        )
+    return slots

@@ -1,0 +1,82 @@
+"""A session that is timed and remembers what it was told. Same calls, same order, nothing added."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from policies.api import Routing
+from policies.decision import Decision
+from policies.session import Session
+from runtime import observations as calls
+from runtime.measured_log import Decided
+from runtime.observations import Observation
+from runtime.transfers import NO_LAYER, Transfers
+
+
+class ObservedSession:
+    """logical: every decision waits until the link is empty, so that no timing can change it."""
+
+    def __init__(
+        self,
+        session: Session,
+        transfers: Transfers,
+        clock_ns: Callable[[], int],
+        logical: bool,
+    ) -> None:
+        self.session = session
+        self.observations: list[Observation] = []
+        self._transfers, self._clock_ns, self._logical = transfers, clock_ns, logical
+
+    def start_request(self, prompt: Sequence[int]) -> None:
+        """A new request begins."""
+        self.observations.append(Observation(calls.START_REQUEST, prompt=tuple(prompt)))
+        self.session.start_request(np.asarray(prompt, np.int32))
+
+    def start_pass(self, last_token: int) -> int:
+        """Gamma of the coming pass."""
+        self.observations.append(Observation(calls.START_PASS, token=last_token))
+        return self.session.start_pass(last_token)
+
+    def draft_step(self, pass_index: int, step: int, token: int) -> Decided:
+        """After draft step `step` of the pass."""
+        decided = self._ask(pass_index, NO_LAYER, lambda: self.session.draft_step(step, token))
+        self.observations.append(
+            Observation(calls.DRAFT_STEP, step, token, decided.decision.landed)
+        )
+        return decided
+
+    def enter_layer(self, pass_index: int, routing: Routing) -> Decided:
+        """The routing of a layer is known."""
+        decided = self._ask(pass_index, routing.layer, lambda: self.session.enter_layer(routing))
+        self.observations.append(
+            Observation(
+                calls.ENTER_LAYER,
+                routing.layer,
+                landed=decided.decision.landed,
+                experts=routing.experts,
+                weights=routing.weights,
+                predicted=routing.predicted,
+            )
+        )
+        return decided
+
+    def leave_layer(self, pass_index: int, layer: int) -> Decided:
+        """The layer has joined."""
+        decided = self._ask(pass_index, layer, lambda: self.session.leave_layer(layer))
+        self.observations.append(
+            Observation(calls.LEAVE_LAYER, layer, landed=decided.decision.landed)
+        )
+        return decided
+
+    def end_pass(self, accepted: int) -> None:
+        """The pass accepted that many drafts."""
+        self.observations.append(Observation(calls.END_PASS, accepted))
+        self.session.end_pass(accepted)
+
+    def _ask(self, pass_index: int, layer: int, decide: Callable[[], Decision]) -> Decided:
+        if self._logical:
+            self._transfers.drain()
+        self._transfers.where(pass_index, layer)
+        begin = self._clock_ns()
+        decision = decide()
+        return Decided(decision, self._clock_ns() - begin)
