@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from experiments.outputs import new_folder
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, open_target
 from runtime.draft_model import DraftModel, open_draft_model
@@ -35,6 +36,7 @@ class Pair:
 def run(config: Mapping[str, Any]) -> int:
     """Record one trace per workload into `config.out`/<workload>; returns the exit code.
 
+    out: null for a new output folder under `outputs`;
     target, draft: checkpoint directories (null: the shipped pair; draft=none: no draft);
     workload: names of shipped prompt files, or one name of your own with prompts=<file>.jsonl;
     kind: dense | windowed; gamma; sampling: {mode, temperature, seed}; max_new_tokens; requests:
@@ -51,8 +53,9 @@ def run(config: Mapping[str, Any]) -> int:
         )
     pair = open_pair(config)
     console = Console()
+    root = new_folder(config["outputs"], "record") if config["out"] is None else config["out"]
     for workload in workloads:
-        out = Path(config["out"]) / workload
+        out = Path(root) / workload
         prompts = choose_prompts(config, workload, pair.tokenizer)
         begun = time.perf_counter()
         with progress_bar(console, workload, len(prompts) * config["max_new_tokens"]) as show:

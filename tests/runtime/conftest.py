@@ -35,7 +35,9 @@ def load_pair(path: Path) -> LoadedPair:
 def tiny_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny pair with one dense layer in the middle and token 5 as end token."""
     path = tmp_path_factory.mktemp("tiny")
-    make_tiny_pair(path, seed=3, shape=TinyShape(dense_layers=(1,), layers=4, end_token=5))
+    make_tiny_pair(
+        path, seed=3, shape=TinyShape(dense_layers=(1,), layers=4, end_token=5, strength=0.4)
+    )
     return path
 
 

@@ -51,7 +51,7 @@ def test_best_token_as_draft_with_softmax_q_is_seen() -> None:
 
 
 def test_two_positions_by_enumerating_uniform_numbers() -> None:
-    """Probabilities are twentieths or fifths, so a grid of midpoints integrates `reject` exactly."""
+    """Probabilities are twentieths, so a grid of midpoints integrates `reject` exactly."""
     p = np.array([[0.50, 0.30, 0.20], [0.25, 0.25, 0.50], [0.40, 0.40, 0.20]])
     q = np.array([[0.20, 0.60, 0.20], [0.50, 0.25, 0.25]])
     grid = (np.arange(20) + 0.5) / 20
