@@ -63,7 +63,7 @@ class TargetRecipe:
     """Training of the mixture-of-experts target on real text."""
 
     seed: int = 1
-    schedule: Schedule = field(default_factory=lambda: Schedule(4200, 3e-3, 80, 0.6))
+    schedule: Schedule = field(default_factory=lambda: Schedule(3000, 3e-3, 80, 0.4))
     sequences_per_rank: int = 8
     sequence_tokens: int = 256
     weight_decay: float = 0.05
@@ -92,11 +92,11 @@ class DraftRecipe:
 
     seed: int = 3
     shape: NetworkShape = field(
-        default_factory=lambda: NetworkShape(layers=4, experts=0, dense_width=768)
+        default_factory=lambda: NetworkShape(layers=4, experts=0, dense_width=512)
     )
     # Layers of the target whose attention and norm weights the draft starts from.
     source_layers: tuple[int, ...] = (0, 2, 5, 7)
-    schedule: Schedule = field(default_factory=lambda: Schedule(3000, 3e-3, 60, 0.6))
+    schedule: Schedule = field(default_factory=lambda: Schedule(2000, 3e-3, 60, 0.6))
     sequences_per_rank: int = 8
     sequence_tokens: int = 256
     weight_decay: float = 0.02
