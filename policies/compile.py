@@ -46,3 +46,10 @@ def kernel(function: Any) -> Any:
     """Compile `function` with numba: cached on disk, no fast-math, no threads (same bytes
     everywhere)."""
     return numba.njit(cache=True)(function)
+
+
+def inlined(function: Any) -> Any:
+    """Like `kernel`, but copied into its callers: for small functions called in loops, where
+    passing a record of
+    arrays would cost two atomic reference counts per array and call."""
+    return numba.njit(cache=True, inline="always")(function)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.compile import kernel
+from policies.compile import inlined, kernel
 
 FREE = 0
 FILLING = 1
@@ -114,7 +114,7 @@ def publish(ledger, slot, generation):
     return OK
 
 
-@kernel
+@inlined
 def is_ready(ledger, expert):
     """True if the expert (flat key) is resident."""
     slot = ledger.expert_slot[expert]

@@ -14,8 +14,9 @@ import numpy as np
 from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
-from policies.movers.victims import find_victim, next_run_distance, note_eviction
+from policies.movers.victims import find_victim, note_eviction
 from policies.plan import PREFETCH_LIMIT, add_prefetch
+from policies.state import LAYER
 
 NO_LIMIT = 1e300
 
@@ -25,27 +26,34 @@ def move_by_utility(ledger, state, plan, use_tau):
     """Fill the prefetches of the plan, at most `plan.credits`, over all layers."""
     if plan.credits[0] <= 0:
         return
-    layers, experts = state.utility.shape
+    utility_table, taus, quota = state.utility, state.tau, state.quota
+    expert_slot = ledger.expert_slot
+    layers, experts = utility_table.shape
+    running = state.clock[LAYER]
     keys = np.empty(PREFETCH_LIMIT, np.int64)
     utilities = np.empty(PREFETCH_LIMIT, np.float64)
     distances = np.empty(PREFETCH_LIMIT, np.int64)
     length = 0
     pool_floor = lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT)
     for layer in range(layers):
-        floor = pool_floor
-        if state.quota[layer] >= 0:
-            floor = lowest_evictable(ledger, state, plan, layer, NO_LIMIT)
-        distance = next_run_distance(state, layer)
+        floor = max(pool_floor, 0.0)
+        if quota[layer] >= 0:
+            floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)
+        least = 0.0
+        if use_tau:
+            least = float(taus[layer])
+        distance = layer - running if layer > running else layer - running + layers
         for expert in range(experts):
-            utility = state.utility[layer, expert]
-            if utility <= 0.0 or utility <= floor:
+            utility = utility_table[layer, expert]
+            if utility <= floor or utility < least:
                 continue
-            if use_tau and utility < state.tau[layer]:
+            if length == PREFETCH_LIMIT and utility < utilities[length - 1]:
                 continue
             key = layer * experts + expert
-            if ledger.expert_slot[key] != NOWHERE:
-                continue
-            length = insert_candidate(keys, utilities, distances, length, key, utility, distance)
+            if expert_slot[key] == NOWHERE:
+                length = insert_candidate(
+                    keys, utilities, distances, length, key, utility, distance
+                )
     for place in range(length):
         if plan.credits[0] <= 0:
             return

@@ -33,24 +33,22 @@ def insert_candidate(keys, utilities, distances, length, key, utility, distance)
 
 @kernel
 def lowest_evictable(ledger, state, plan, layer, nothing):
-    """Utility that a newcomer of `layer` must exceed under the layer's quota: -nothing where a
-    FREE slot is due,
-    `nothing` where no slot can be given up."""
-    experts = state.utility.shape[1]
+    """Utility that a newcomer of `layer` must exceed under the layer's quota: -nothing where a FREE
+    slot is due, `nothing` where no slot can be given up."""
+    utilities = state.utility
+    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
+    readers, taken = ledger.slot_readers, plan.taken
+    experts = utilities.shape[1]
     held = plan.pending[layer]
     floor = nothing
     for expert in range(experts):
-        slot = ledger.expert_slot[layer * experts + expert]
+        slot = expert_slot[layer * experts + expert]
         if slot == NOWHERE:
             continue
         held += 1
-        if (
-            ledger.slot_state[slot] == READY
-            and ledger.slot_readers[slot] == 0
-            and plan.taken[slot] == 0
-            and state.utility[layer, expert] < floor
-        ):
-            floor = state.utility[layer, expert]
+        if slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
+            continue
+        floor = min(floor, utilities[layer, expert])
     if held < state.quota[layer]:
         return -nothing
     return floor
@@ -59,20 +57,21 @@ def lowest_evictable(ledger, state, plan, layer, nothing):
 @kernel
 def lowest_anywhere(ledger, state, plan, below_tau, nothing):
     """The same for the whole pool."""
-    experts = state.utility.shape[1]
+    utilities, taus = state.utility, state.tau
+    slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
+    readers, taken = ledger.slot_readers, plan.taken
+    experts = utilities.shape[1]
     floor = nothing
-    for slot in range(ledger.slot_state.shape[0]):
-        if plan.taken[slot] != 0:
+    for slot in range(slot_state.shape[0]):
+        if taken[slot] != 0:
             continue
-        if ledger.slot_state[slot] == FREE:
+        if slot_state[slot] == FREE:
             return -nothing
-        if ledger.slot_state[slot] != READY or ledger.slot_readers[slot] > 0:
+        if slot_state[slot] != READY or readers[slot] > 0:
             continue
-        key = ledger.slot_expert[slot]
+        key = slot_expert[slot]
         layer = key // experts
-        utility = state.utility[layer, key - layer * experts]
-        if below_tau and utility >= state.tau[layer]:
-            continue
-        if utility < floor:
+        utility = utilities[layer, key - layer * experts]
+        if utility < floor and not (below_tau and utility >= taus[layer]):
             floor = utility
     return floor

@@ -1,5 +1,8 @@
-"""Which slot to give up: FREE first, then the lowest utility among READY, unread slots that the
-plan does not use."""
+"""Which slot to give up: FREE first, then the lowest utility among READY, unread, untaken slots.
+
+Loops read arrays through local names: taking an array out of a record costs an atomic reference
+count each time.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,12 @@ from policies.state import LAYER, PASS
 
 
 @kernel
-def next_run_distance(state, layer):
-    """Layers until `layer` runs next; the running layer (or, while drafting, the last one) is the
-    farthest."""
-    layers = state.tau.shape[0]
-    ahead = (layer - state.clock[LAYER]) % layers
-    if ahead == 0:
-        return layers
-    return ahead
-
-
-@kernel
 def free_slot(ledger, plan):
     """The first FREE slot that the plan has not taken, or NOWHERE."""
-    for slot in range(ledger.free_from[0], ledger.slot_state.shape[0]):
-        if ledger.slot_state[slot] == FREE and plan.taken[slot] == 0:
+    slot_state = ledger.slot_state
+    taken = plan.taken
+    for slot in range(ledger.free_from[0], slot_state.shape[0]):
+        if slot_state[slot] == FREE and taken[slot] == 0:
             return slot
     return NOWHERE
 
@@ -31,28 +25,22 @@ def free_slot(ledger, plan):
 @kernel
 def slots_held(ledger, plan, layer, experts):
     """Slots that hold or receive experts of `layer`, those added by the plan at hand included."""
+    expert_slot = ledger.expert_slot
     held = plan.pending[layer]
     for key in range(layer * experts, (layer + 1) * experts):
-        if ledger.expert_slot[key] != NOWHERE:
+        if expert_slot[key] != NOWHERE:
             held += 1
     return held
 
 
 @kernel
-def _evictable(ledger, plan, slot):
-    return (
-        ledger.slot_state[slot] == READY
-        and ledger.slot_readers[slot] == 0
-        and plan.taken[slot] == 0
-    )
-
-
-@kernel
 def victim_in_layer(ledger, state, plan, layer, limit):
     """Slot for a new expert of `layer` under its quota: a FREE one while the quota lasts, then the
-    layer's own lowest
-    (utility, stamp, expert) with utility < limit. NOWHERE if there is none."""
-    experts = state.utility.shape[1]
+    layer's own lowest (utility, stamp, expert) with utility < limit. NOWHERE if there is none."""
+    utilities, stamps = state.utility, state.stamp
+    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
+    readers, taken = ledger.slot_readers, plan.taken
+    experts = utilities.shape[1]
     if slots_held(ledger, plan, layer, experts) < state.quota[layer]:
         slot = free_slot(ledger, plan)
         if slot != NOWHERE:
@@ -62,11 +50,11 @@ def victim_in_layer(ledger, state, plan, layer, limit):
     best_utility = limit
     best_stamp = 0
     for expert in range(experts):
-        slot = ledger.expert_slot[layer * experts + expert]
-        if slot == NOWHERE or not _evictable(ledger, plan, slot):
+        slot = expert_slot[layer * experts + expert]
+        if slot == NOWHERE or slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
             continue
-        utility = state.utility[layer, expert]
-        stamp = state.stamp[layer, expert]
+        utility = utilities[layer, expert]
+        stamp = stamps[layer, expert]
         if utility < best_utility or (
             best != NOWHERE and utility == best_utility and stamp < best_stamp
         ):
@@ -79,29 +67,35 @@ def victim_in_layer(ledger, state, plan, layer, limit):
 @kernel
 def victim_anywhere(ledger, state, plan, limit, below_tau):
     """Slot from the whole pool: FREE, else the lowest utility < limit (and < tau of its layer if
-    `below_tau`); ties go to
-    the layer whose next run is farthest, then to the oldest stamp. NOWHERE if there is none."""
+    `below_tau`); ties go to the layer whose next run is farthest, then to the oldest stamp.
+    NOWHERE if
+    there is none."""
     slot = free_slot(ledger, plan)
     if slot != NOWHERE:
         return slot
-    experts = state.utility.shape[1]
+    utilities, stamps, taus = state.utility, state.stamp, state.tau
+    slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
+    readers, taken = ledger.slot_readers, plan.taken
+    layers, experts = utilities.shape
+    running = state.clock[LAYER]
     best = NOWHERE
     best_utility = limit
     best_distance = 0
     best_stamp = 0
-    for slot in range(ledger.slot_state.shape[0]):
-        key = ledger.slot_expert[slot]
-        if key == NOWHERE or not _evictable(ledger, plan, slot):
+    for slot in range(slot_state.shape[0]):
+        if slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
             continue
+        key = slot_expert[slot]
         layer = key // experts
         expert = key - layer * experts
-        utility = state.utility[layer, expert]
-        if below_tau and utility >= state.tau[layer]:
-            continue
+        utility = utilities[layer, expert]
         if utility > best_utility or (best == NOWHERE and utility >= limit):
             continue
-        distance = next_run_distance(state, layer)
-        stamp = state.stamp[layer, expert]
+        if below_tau and utility >= taus[layer]:
+            continue
+        # Layers until this one runs next; the running layer is the farthest.
+        distance = layer - running if layer > running else layer - running + layers
+        stamp = stamps[layer, expert]
         if (
             utility < best_utility
             or distance > best_distance

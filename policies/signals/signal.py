@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from policies import kinds
-from policies.compile import kernel
+from policies.compile import inlined
 
 
-@kernel
+@inlined
 def signal_value(kind, observation, expert):
     """The signal of `expert` (number within the layer) in this pass; 0 when it is not active."""
     count = observation.counts[expert]

@@ -1,4 +1,4 @@
-"""The kernel cache is named by the kernel sources: an edited callee is never run as its old self."""
+"""The kernel cache is named by the kernel sources: an edited callee is never run as it was."""
 
 import os
 import subprocess
