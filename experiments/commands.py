@@ -1,23 +1,26 @@
 """The table of commands. It imports nothing heavy, so that `spac --help` answers at once."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+POLICY_NAMES = {"policy": "policies"}
 
 
 @dataclass(frozen=True)
 class Command:
     """A command: the module with `run(config) -> int`, and the keys that its first words fill.
 
-    `has_policies`: it takes `policy=`, one name or a list of names.
+    `renamed`: keys that the user writes -> keys of the config file, where the user's word is also
+    the name of a config group, which Hydra would look up instead of taking the value.
     """
 
     name: str
     module: str
     summary: str
     positional: tuple[str, ...] = ()
-    has_policies: bool = False
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def config_file(self) -> Path:
@@ -29,7 +32,12 @@ COMMANDS = {
     command.name: command
     for command in (
         Command("demo", "experiments.demo", "the whole chain in under three minutes"),
-        Command("record", "experiments.record", "record a routing trace from a model pair"),
+        Command(
+            "record",
+            "experiments.record",
+            "record a routing trace from a model pair",
+            renamed={"draft": "draft_path"},
+        ),
         Command("train-pair", "experiments.train_pair", "train the small model pair anew"),
         Command(
             "trace",
@@ -41,19 +49,19 @@ COMMANDS = {
             "simulate",
             "experiments.simulate",
             "one policy on one trace, with a run log",
-            has_policies=True,
+            renamed=POLICY_NAMES,
         ),
         Command(
             "compare",
             "experiments.compare",
             "many policies, cache ratios and windows: table, pictures, winner",
-            has_policies=True,
+            renamed=POLICY_NAMES,
         ),
         Command(
             "run",
             "experiments.run",
             "a policy on the real machine or the stand-in",
-            has_policies=True,
+            renamed=POLICY_NAMES,
         ),
         Command(
             "report",

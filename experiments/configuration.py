@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from experiments.commands import CONF, Command
 from policies.errors import UserError
@@ -36,21 +36,23 @@ def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str],
 def translate(command: Command, overrides: Sequence[str]) -> list[str]:
     """Overrides in Hydra's terms.
 
-    Hydra would merge a list of options of a group into one mixed option. For policies a list is a
-    grid, so names go to the plain key `policies`; for the other groups a list is refused.
+    Policies are named by the plain key `policies` and their parameters by `overrides`, because
+    Hydra would merge a list of options of a group into one mixed option. For the other groups a
+    list is refused.
     """
     result = []
     for word in overrides:
-        if command.has_policies and word.startswith("policy="):
-            word = "policies=" + word.removeprefix("policy=")
-        elif command.has_policies and word.startswith("policy."):
+        key, equals, value = word.partition("=")
+        if key in command.renamed:
+            word = command.renamed[key] + equals + value
+        elif "policy" in command.renamed and key.startswith("policy."):
             word = "++overrides." + word.removeprefix("policy.")
         result.append(word)
     for override in OverridesParser.create().parse_overrides(list(result)):
         key = override.key_or_group
         if key in SINGLE_GROUPS and isinstance(override.value(), list):
             raise UserError(
-                f"{key}={override.value_to_string()}: a list is not possible here; "
+                f"{override.input_line}: a list is not possible here; "
                 f"-m {key}=a,b runs one job each"
             )
     return result
@@ -62,11 +64,15 @@ def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
     overrides = translate(command, overrides)
     with initialize_config_module(config_module="conf", version_base="1.3"):
         config = compose(config_name=command.name, overrides=overrides)
-    return with_positional(config, values)
+    return finish(command, config, values)
 
 
-def with_positional(config: DictConfig, values: dict[str, str]) -> DictConfig:
-    """`config` with the positional words, which bypass Hydra's grammar: paths may be odd."""
+def finish(command: Command, config: DictConfig, values: dict[str, str]) -> DictConfig:
+    """`config` with the user's names of keys, and the positional words, which bypass Hydra's
+    grammar: paths may be odd."""
+    with open_dict(config):
+        for shown, inner in command.renamed.items():
+            config[shown] = config.pop(inner)
     for key, value in values.items():
         config[key] = value
     return config

@@ -58,6 +58,7 @@ def read_config_text(command: Command) -> tuple[list[str], list[Key]]:
     """
     about: list[str] = []
     keys: list[Key] = []
+    shown = {inner: outer for outer, inner in command.renamed.items()}
     for line in command.config_file.read_text(encoding="utf-8").splitlines():
         text = line.strip()
         if text.startswith("#"):
@@ -70,8 +71,7 @@ def read_config_text(command: Command) -> tuple[list[str], list[Key]]:
             continue
         found = KEY_LINE.fullmatch(text)
         if found and found["key"] != "defaults":
-            # The key `policies` is written `policy=` by the user, see configuration.translate.
-            name = "policy" if found["key"] == "policies" else found["key"]
+            name = shown.get(found["key"], found["key"])
             keys.append(Key(name, found["default"], found["meaning"] or ""))
     return about, keys
 

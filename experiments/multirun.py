@@ -9,7 +9,7 @@ import hydra
 from omegaconf import DictConfig
 
 from experiments.commands import Command
-from experiments.configuration import split_words, translate, with_positional
+from experiments.configuration import finish, split_words, translate
 from policies.errors import UserError
 
 # Commands make their own output folders, so Hydra's are switched off. A user may override these.
@@ -30,7 +30,7 @@ def run_jobs(command: Command, words: Sequence[str], task: Callable[[DictConfig]
     codes: list[int] = []
 
     def job(config: DictConfig) -> None:
-        code = task(with_positional(config, values))
+        code = task(finish(command, config, values))
         codes.append(code)
         if code:
             raise UserError(f"a job of {command.name} ended with exit code {code}")

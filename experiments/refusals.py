@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from hydra.errors import (
     ConfigCompositionException,
     HydraException,
-    InstantiationException,
     MissingConfigException,
+    OverrideParseException,
 )
 from omegaconf.errors import OmegaConfBaseException
 
@@ -29,6 +29,8 @@ def one_line(error: BaseException, command: Command) -> str:
     root = _user_error_behind(error)
     if root is not None:
         return _joined(str(root))
+    if isinstance(error, OverrideParseException):
+        return f"'{error.override}' cannot be read as key=value; check brackets and quotes"
     if isinstance(error, MissingConfigException):
         return _unknown_option(error)
     if isinstance(error, ConfigCompositionException | OmegaConfBaseException):
@@ -54,8 +56,6 @@ def _user_error_behind(error: BaseException) -> BaseException | None:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, UserError | IllegalPlan):
-            return seen
-        if isinstance(error, InstantiationException) and seen.__cause__ is None:
             return seen
         seen = seen.__cause__
     return None

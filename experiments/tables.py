@@ -48,30 +48,37 @@ def _setting_table(rows: pd.DataFrame, setting: str) -> Table:
     if approximate.any():
         title += "; approximate where marked ~ (text traces)"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for workload, marked in approximate.items():
         table.add_column(f"~{workload}" if marked else str(workload), justify="right")
-    for column in ("of best", "of oracle", "hits", "CPU"):
-        table.add_column(column, justify="right")
+    for column in ("best", "oracle", "hits"):
+        table.add_column(column, justify="right", no_wrap=True)
     summary = rows.groupby("policy", sort=False)[
-        ["of_best", "of_oracle", "hit_rate_per_token", "share_cpu"]
+        ["of_best", "of_oracle", "hit_rate_per_token"]
     ].mean()
     speeds = rows.pivot(index="policy", columns="workload", values=TPS)[list(approximate.index)]
     foreseeing = rows.groupby("policy")["clairvoyant"].first()
     order = summary["of_best"].sort_values(ascending=False).index
     causal = [policy for policy in order if not foreseeing[policy]]
     for policy in order:
-        name = f"{policy} *" if foreseeing[policy] else str(policy)
+        name = f"{policy}*" if foreseeing[policy] else str(policy)
         table.add_row(
             name,
-            *("-" if pd.isna(speed) else f"{speed:.2f}" for speed in speeds.loc[policy]),
+            *(_three_digits(speed) for speed in speeds.loc[policy]),
             *(_share(value) for value in summary.loc[policy]),
             style="bold" if causal and policy == causal[0] else None,
         )
-    if foreseeing.any():
-        table.caption = "* sees the future: a bound that never wins"
+    table.caption = (
+        "best, oracle: share of the fastest policy's and the best clairvoyant schedule's speed, "
+        "mean over workloads; hits: of active experts, counted by tokens"
+        + ("; * sees the future, a bound that never wins" if foreseeing.any() else "")
+    )
     return table
 
 
 def _share(value: float) -> str:
     return "-" if pd.isna(value) else f"{value:.0%}"
+
+
+def _three_digits(value: float) -> str:
+    return "-" if pd.isna(value) else f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"

@@ -1,0 +1,44 @@
+# Everything a visitor needs. The first target used makes the environment; all are safe to repeat.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test test-long bench lint clean
+
+help:
+	@echo "make demo       record, compare, draw and run the winner, in under three minutes"
+	@echo "make test       lint, types, import rules, tests"
+	@echo "make test-long  the long studies too"
+	@echo "make bench      time the default comparison"
+	@echo "make lint       ruff, mypy and the import rules alone"
+	@echo "make clean      remove the environment and caches; outputs/ stays"
+
+# The stamp is written last, so an interrupted installation is done again.
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "need Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/spac demo
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow and not gpu"
+
+test-long: lint
+	$(BIN)/python -m pytest -m "not gpu"
+
+bench: $(STAMP)
+	time $(BIN)/spac compare
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports tests/architecture/importlinter.ini
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,93 @@
+"""The first word chooses; help is light; a wrong word is one line and exit code 2."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from experiments.commands import COMMANDS
+from tests.experiments.conftest import Spac
+
+HEAVY = ("torch", "numba", "pandas", "hydra", "omegaconf", "numpy", "pyarrow", "matplotlib", "rich")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["policies", "-h"], []])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    program = (
+        "import json, sys; from experiments.__main__ import main; "
+        f"code = main({words!r}); print(json.dumps([code, sorted(sys.modules)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0
+    assert not set(HEAVY) & set(modules)
+
+
+def test_overview_names_every_command(spac: Spac) -> None:
+    shown = spac("--help")
+    assert shown.code == 0
+    assert all(f"  {name}" in shown.out for name in COMMANDS)
+
+
+def test_command_help_shows_keys_defaults_and_examples(spac: Spac) -> None:
+    shown = spac("compare", "--help").out
+    assert "cache_ratio" in shown and "0.17" in shown
+    assert "  policy " in shown and "policies " not in shown
+    assert shown.count("  spac compare ") == 3
+
+
+def test_module_and_console_command_are_the_same() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", "compare", "cach_ratio=1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown key 'cach_ratio', did you mean cache_ratio?")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_unknown_command(spac: Spac) -> None:
+    assert "unknown command 'compar'; there are: demo, record" in spac("compar").error
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["policies", "nam=spac"], "unknown key 'nam', did you mean name?"),
+        (["policies", "spac"], "'spac' is not of the form key=value"),
+        (["policies", "name=spax"], "unknown policy 'spax', did you mean spac? There are: all_cpu"),
+        (["compare", "hardware=rtx4091"], "unknown hardware 'rtx4091', did you mean rtx4090?"),
+        (["compare", "hardware=[rtx4090,standin]"], "-m hardware=a,b runs one job each"),
+        (["compare", "hardware.gpu.vram=3"], "unknown key 'hardware.gpu.vram'"),
+        (["compare", "gamma=[1,"], "'gamma=[1,' cannot be read as key=value"),
+        (["trace", "look", "here"], "unknown action 'look'"),
+        (["trace"], "usage: spac trace info|check|stats|import PATH"),
+    ],
+)
+def test_refusals(spac: Spac, words: list[str], expected: str) -> None:
+    assert expected in spac(*words).error
+
+
+def test_multirun_runs_one_job_per_value(spac: Spac) -> None:
+    shown = spac("policies", "-m", "name=spac,belady")
+    assert shown.code == 0
+    assert "2603.09983" in shown.out and "Belady" in shown.out
+
+
+def test_multirun_refuses_like_an_ordinary_run(spac: Spac) -> None:
+    outcome = spac("policies", "-m", "name=spac,belady", "nam=3")
+    assert outcome.code == 2 and "unknown key 'nam'" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_interrupt_is_one_line(spac: Spac, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(config: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.policies_command.run", stop)
+    outcome = spac("policies")
+    assert outcome.code == 130
+    assert outcome.err == "interrupted: what was finished is kept\n"
