@@ -1,0 +1,50 @@
+"""Profiles from plain mappings (a YAML file as read): strict keys, types and ranges."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from policies.errors import UserError
+from traces.strict_json import parse
+
+T = TypeVar("T")
+
+
+def number(least: float, most: float | None = None, above: bool = False) -> Any:
+    """A dataclass field whose value must be in least..most (`above`: greater than least)."""
+    return dataclasses.field(metadata={"least": least, "most": most, "above": above})
+
+
+def check_numbers(record: Any) -> None:
+    """UserError naming key and number if a field made by `number` is out of range."""
+    for item in dataclasses.fields(record):
+        if "least" not in item.metadata:
+            continue
+        value = getattr(record, item.name)
+        least, most = item.metadata["least"], item.metadata["most"]
+        too_low = value <= least if item.metadata["above"] else value < least
+        if too_low or (most is not None and value > most):
+            bound = f"above {least}" if item.metadata["above"] else f"at least {least}"
+            upper = "" if most is None else f" and at most {most}"
+            raise UserError(f"{item.name}: {value} makes no sense here, must be {bound}{upper}")
+
+
+def read_profile(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """`values` as a `cls`. Unknown or missing keys, wrong types and impossible numbers give a
+    UserError that begins with `where` (the file)."""
+    try:
+        profile: T = parse(cls, values, where)
+    except UserError as error:
+        message = str(error)
+        raise UserError(message if where in message else f"{where}: {message}") from error
+    return profile
+
+
+def nanoseconds(amount: int, per_second: float) -> int:
+    """Time for `amount` at a rate in ns, rounded up once (exact on the decimal value of the
+    rate)."""
+    exact = Fraction(amount) * 10**9 / Fraction(str(per_second))
+    return -(-exact.numerator // exact.denominator)

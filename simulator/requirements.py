@@ -1,0 +1,53 @@
+"""Refusals before a run: what trace, cost table and policy cannot do together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policies.costs import CostTable
+from policies.errors import UserError
+from simulator.settings import SimulationSettings
+from traces.replay import Replay
+
+
+def rows_needed(replay: Replay, gamma: int) -> int:
+    """The longest pass of a run: the longest prefill or the verify window."""
+    prompts = (len(replay.prompt(request)) for request in replay.request_ids)
+    return max(gamma + 1, *prompts)
+
+
+def check_requirements(
+    replay: Replay, policy: Any, costs: CostTable, settings: SimulationSettings
+) -> None:
+    """UserError in plain words if the run cannot be played."""
+    if settings.gamma > replay.gamma_limit:
+        raise UserError(
+            f"gamma={settings.gamma}: this {replay.kind} trace goes up to {replay.gamma_limit}; "
+            "lower it, or record again with a larger gamma_max"
+        )
+    if replay.fixed_gamma is not None and settings.gamma != replay.fixed_gamma:
+        raise UserError(
+            f"gamma={settings.gamma}: this {replay.kind} trace was recorded at gamma "
+            f"{replay.fixed_gamma} and can be played at no other"
+        )
+    rows, longest = len(costs.dense_ns) - 1, rows_needed(replay, settings.gamma)
+    if longest > rows:
+        raise UserError(
+            f"the cost table ends at {rows} rows and this trace has passes of {longest}; "
+            f"build it with rows_max={longest}"
+        )
+    _check_needs(replay, policy)
+
+
+def _check_needs(replay: Replay, policy: Any) -> None:
+    for need in sorted(policy.needs):
+        if need == "draft_tokens":
+            missing = "its drafted tokens" if replay.kind == "text" else None
+        else:
+            column = "router_weights" if need == "router_mass" else need
+            missing = None if column in replay.columns else f"the column {column}"
+        if missing is not None:
+            raise UserError(
+                f"policy {policy.name} needs {need}, and this {replay.kind} trace lacks {missing}; "
+                "record again with it, or choose another policy"
+            )
