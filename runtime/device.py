@@ -94,7 +94,7 @@ class Device(Protocol):
         """Has the event happened? DeviceError if the work before it failed."""
 
     def synchronize(self, event: Any) -> None:
-        """Wait on the host until the event has happened; DeviceError if the work before it failed."""
+        """Wait on the host until the event has happened; DeviceError if work before it failed."""
 
     def join(self, stream: Any) -> None:
         """The caller's next tensor operations come after the work of `stream`. Orders nothing else:

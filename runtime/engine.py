@@ -1,4 +1,4 @@
-"""OffloadedEngine: a target whose experts live in host memory, decoded speculatively under a policy."""
+"""OffloadedEngine: a target with its experts in host memory, decoded speculatively."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -86,9 +86,7 @@ class OffloadedEngine:
         self._cpu = CpuExperts(arena, activation)
         executor = LayerExecutor(device, pool, self._transfers, self._cpu, activation)
         routers = NextLayers(target.routers, horizon_of(policy.needs), facts.top_k)
-        driver = LayerDriver(
-            device, observed, self._transfers, executor, routers, costs, self._log
-        )
+        driver = LayerDriver(device, observed, self._transfers, executor, routers, costs, self._log)
         connect(target, driver.forward)
         rule = make_rule(settings.sampling, facts.vocabulary, device.torch_device)
         listener = OffloadListener(device, observed, driver, self._transfers, self._log)

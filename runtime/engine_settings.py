@@ -8,6 +8,7 @@ from policies.errors import UserError
 from traces.manifest import SamplingInfo
 
 Mode = Literal["live", "logical"]
+KEYED = SamplingInfo("keyed", 0.8, 0)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class EngineSettings:
     gamma: int = 4
     dtype: str = "float32"
     mode: Mode = "live"
-    sampling: SamplingInfo = SamplingInfo("keyed", 0.8, 0)
+    sampling: SamplingInfo = KEYED
     launch_early: bool = False
     hardware: str = "stand-in"
 

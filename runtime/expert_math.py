@@ -17,5 +17,5 @@ def expert_rows(
 
 
 def combine(contributions: torch.Tensor) -> torch.Tensor:
-    """[rows, k, H] -> [rows, H]: always summed in the router's order, wherever each was computed."""
+    """[rows, k, H] -> [rows, H]: summed in the router's order, wherever each was computed."""
     return contributions.sum(dim=1)

@@ -1,4 +1,4 @@
-"""Connects a target's MoE layers to whoever computes its experts, through transformers' own registry."""
+"""Hands the experts of a target's MoE layers to the engine, through transformers' own registry."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""All experts in host memory: one block of bytes, filled once from safetensors, never written again."""
+"""All experts in host memory: one block of bytes, filled once from safetensors."""
 
 from pathlib import Path
 
@@ -82,7 +82,8 @@ class _Loader:
         if tuple(values.shape) != expected:
             raise UserError(
                 f"{self._facts.path}: {tensor.name} has shape {list(values.shape)}, "
-                f"{'/'.join(tensor.projections)} must be {list(expected)}; are projections exchanged?"
+                f"{'/'.join(tensor.projections)} must be {list(expected)}; "
+                "are projections exchanged?"
             )
         if tensor.layer not in self._place or (tensor.expert or 0) >= layout.experts:
             raise UserError(
@@ -117,6 +118,6 @@ class _Loader:
         if missing:
             layer, expert = divmod(missing[0][0], self._layout.experts)
             raise UserError(
-                f"{self._facts.path}: {len(missing)} expert projections missing, first the "
-                f"{missing[0][1]} projection of MoE layer {layer}, expert {expert}; download it again"
+                f"{self._facts.path}: {len(missing)} expert projections missing, first "
+                f"{missing[0][1]} of MoE layer {layer}, expert {expert}; download it again"
             )

@@ -40,7 +40,7 @@ class LayerDriver:
     def forward(
         self, layer: int, hidden: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        """hidden [rows, H], experts and weights [rows, k] -> [rows, H]; what `experts.connect` takes."""
+        """hidden [rows, H], experts and weights [rows, k] -> [rows, H]; see `experts.connect`."""
         t1 = self._device.clock_ns()
         predicted = None if self.prefill else self._next_layers.predict(layer, hidden)
         message = self._router.exchange(experts, weights, predicted, hidden)

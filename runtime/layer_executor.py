@@ -1,4 +1,4 @@
-"""Computes one MoE layer on its lanes: residents, cold experts, arrivals; then adds in fixed order."""
+"""Computes one MoE layer on its lanes, then adds the contributions in a fixed order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -62,17 +62,17 @@ class MeasuredLog:
         """A draft step and the prefetches decided after it."""
         decision = decided.decision
         self._running.drafts.append(
-            dict(
-                step=step,
-                token=token,
-                t_ns=now_ns,
-                decision_ns=decided.spent_ns,
-                prefetch_expert=decision.prefetch_expert,
-                prefetch_slot=decision.prefetch_slot,
-                view_digest=decision.view,
-                landed=decision.landed,
-                credits=decision.credits,
-            )
+            {
+                "step": step,
+                "token": token,
+                "t_ns": now_ns,
+                "decision_ns": decided.spent_ns,
+                "prefetch_expert": decision.prefetch_expert,
+                "prefetch_slot": decision.prefetch_slot,
+                "view_digest": decision.view,
+                "landed": decision.landed,
+                "credits": decision.credits,
+            }
         )
 
     def before_verify(self, rows: int, now_ns: int) -> None:
@@ -97,36 +97,36 @@ class MeasuredLog:
         """A finished layer of a decode pass."""
         enter, leave = entered.decision, left.decision
         self._running.layers.append(
-            dict(
-                layer=layer,
-                t0_ns=t0_ns,
-                t1_ns=t1_ns,
-                t2_ns=t2_ns,
-                gpu_begin_ns=times.gpu_begin_ns,
-                gpu_end_ns=times.gpu_end_ns,
-                gpu_busy_ns=times.gpu_busy_ns,
-                cpu_begin_ns=times.cpu_begin_ns,
-                cpu_end_ns=times.cpu_end_ns,
-                join_ns=times.join_ns,
-                decision_ns=entered.spent_ns,
-                leave_decision_ns=left.spent_ns,
-                view_digest=enter.view,
-                landed=enter.landed,
-                credits=enter.credits,
-                leave_view_digest=leave.view,
-                leave_landed=leave.landed,
-                leave_credits=leave.credits,
-                experts=enter.active,
-                counts=enter.counts,
-                placement=enter.placement,
-                hit=enter.hit,
-                demand_expert=enter.demand_expert,
-                demand_slot=enter.demand_slot,
-                prefetch_expert=enter.prefetch_expert,
-                prefetch_slot=enter.prefetch_slot,
-                leave_prefetch_expert=leave.prefetch_expert,
-                leave_prefetch_slot=leave.prefetch_slot,
-            )
+            {
+                "layer": layer,
+                "t0_ns": t0_ns,
+                "t1_ns": t1_ns,
+                "t2_ns": t2_ns,
+                "gpu_begin_ns": times.gpu_begin_ns,
+                "gpu_end_ns": times.gpu_end_ns,
+                "gpu_busy_ns": times.gpu_busy_ns,
+                "cpu_begin_ns": times.cpu_begin_ns,
+                "cpu_end_ns": times.cpu_end_ns,
+                "join_ns": times.join_ns,
+                "decision_ns": entered.spent_ns,
+                "leave_decision_ns": left.spent_ns,
+                "view_digest": enter.view,
+                "landed": enter.landed,
+                "credits": enter.credits,
+                "leave_view_digest": leave.view,
+                "leave_landed": leave.landed,
+                "leave_credits": leave.credits,
+                "experts": enter.active,
+                "counts": enter.counts,
+                "placement": enter.placement,
+                "hit": enter.hit,
+                "demand_expert": enter.demand_expert,
+                "demand_slot": enter.demand_slot,
+                "prefetch_expert": enter.prefetch_expert,
+                "prefetch_slot": enter.prefetch_slot,
+                "leave_prefetch_expert": leave.prefetch_expert,
+                "leave_prefetch_slot": leave.prefetch_slot,
+            }
         )
 
     def copies(self, records: list[CopyRecord]) -> None:

@@ -35,8 +35,8 @@ def check_memory(plan: MemoryPlan, available: Memory) -> None:
     if plan.device > available.device_available:
         raise UserError(
             f"the slots need {plan.device / GIB:.2f} GiB of device memory, "
-            f"{available.device_available / GIB:.2f} GiB are available; lower cache_ratio, slots or "
-            "staging"
+            f"{available.device_available / GIB:.2f} GiB are available; lower cache_ratio, "
+            "slots or staging"
         )
 
 

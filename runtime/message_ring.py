@@ -1,4 +1,4 @@
-"""Small messages between host and device through rings of host buffers that are used again and again.
+"""Small messages between host and device through rings of host buffers.
 
 A copy reads its source and writes its destination when it executes, not when it is queued. So each
 buffer has the event of its last copy: it is neither refilled nor read before that.
@@ -86,7 +86,7 @@ def send_to_host(device: Device, ring: HostRing, payload: torch.Tensor, stream: 
 def send_to_device(
     device: Device, ring: HostRing, payload: torch.Tensor, dst: torch.Tensor, stream: Any
 ) -> Any:
-    """Queue a copy of `payload` (host memory, free to change at once) to `dst`; returns its event."""
+    """Queue a copy of `payload` (host memory, may change at once) to `dst`; returns its event."""
     place, buffer = ring.next_free(payload.numel() * payload.element_size())
     buffer.copy_(payload.contiguous().view(-1).view(torch.uint8))
     event = device.copy(dst, buffer, stream, reads=(ring.buffer_name(place),))

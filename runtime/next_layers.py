@@ -1,4 +1,4 @@
-"""Predicted routing: the routers of the layers to come, applied to the router input of this layer."""
+"""Predicted routing: the routers of later layers, applied to the router input of this one."""
 
 from collections.abc import Sequence
 

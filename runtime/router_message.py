@@ -1,4 +1,4 @@
-"""The one message from device to host per layer: what the router chose and the rows it chose for."""
+"""The one message from device to host per layer: what the router chose, for which rows."""
 
 from dataclasses import dataclass
 

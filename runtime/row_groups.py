@@ -1,4 +1,4 @@
-"""Which rows of a pass go to which expert, and where in the row's contributions the result belongs."""
+"""Which rows of a pass go to which expert, and where in the row's contributions they belong."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The stand-in: an accelerator made of worker threads, to build, test and study the engine on a CPU.
+"""The stand-in: an accelerator made of worker threads, to build, test and study on a CPU.
 
 Streams are threads, copies really move bytes at the rate of a hardware profile, new and overwritten
 memory holds NaN. It shows that order and bytes are right; its speed is that of the profile.

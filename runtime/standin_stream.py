@@ -86,7 +86,7 @@ class StandInStream:
         return not self._thread.is_alive()
 
     def _serve(self) -> None:
-        # Slot tensors were made outside inference mode, activations inside; this thread may touch both.
+        # Slots were made outside inference mode, activations inside; this thread touches both.
         with torch.inference_mode():
             while (execute := self._queue.get()) is not None:
                 execute()

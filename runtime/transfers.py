@@ -71,8 +71,14 @@ class Transfers:
         """Put a copy on the link, behind all earlier ones."""
         self._waiting.append(
             _Copy(
-                self._count, expert, slot, generation, kind,
-                self._pass_index, self._layer, self._device.clock_ns(),
+                self._count,
+                expert,
+                slot,
+                generation,
+                kind,
+                self._pass_index,
+                self._layer,
+                self._device.clock_ns(),
             )  # fmt: skip
         )
         self._count += 1
@@ -102,7 +108,7 @@ class Transfers:
         return self._newest[slot].copy_id
 
     def read(self, slot: int, event: Any) -> None:
-        """The work that ends with `event` reads the slot; frees a staging buffer for the next copy."""
+        """The work that ends with `event` reads the slot; a staging buffer is then free again."""
         self._pool.was_read(slot, event)
         self._unread.discard(slot)
         self._issue()
@@ -149,8 +155,23 @@ class Transfers:
                 self._landed.append((copy.slot, copy.generation))
             self._records.append(
                 CopyRecord(
-                    copy.copy_id, copy.expert, copy.slot, copy.generation, copy.kind,
-                    copy.pass_index, copy.layer, self._arena.layout.expert_bytes, copy.issue_ns,
-                    device.begin_ns(copy.event), device.end_ns(copy.event),
+                    copy.copy_id,
+                    copy.expert,
+                    copy.slot,
+                    copy.generation,
+                    copy.kind,
+                    copy.pass_index,
+                    copy.layer,
+                    self._arena.layout.expert_bytes,
+                    copy.issue_ns,
+                    device.begin_ns(copy.event),
+                    device.end_ns(copy.event),
                 )  # fmt: skip
             )
+
+    def _record(self, copy: _Copy) -> CopyRecord:
+        begin, end = self._device.begin_ns(copy.event), self._device.end_ns(copy.event)
+        return CopyRecord(
+            copy.copy_id, copy.expert, copy.slot, copy.generation, copy.kind, copy.pass_index,
+            copy.layer, self._arena.layout.expert_bytes, copy.issue_ns, begin, end,
+        )  # fmt: skip
