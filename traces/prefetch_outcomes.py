@@ -23,9 +23,10 @@ def count_outcomes(runlog: RunLog, copies: pd.DataFrame) -> tuple[int, int, int]
         return 0, 0, 0
     held = runlog.copies[runlog.copies["kind"] != COPY_STREAM]
     held = held.assign(place=_place(held, model.layers)).sort_values(["slot", "generation"])
-    following = held["place"].shift(-1).where(held["slot"] == held["slot"].shift(-1))
-    until = following.fillna(np.iinfo(np.int64).max).astype(np.int64)
-    span_end = until.loc[prefetches.index].to_numpy()
+    slot, place = held["slot"].to_numpy(), held["place"].to_numpy()
+    until = np.full(len(held), np.iinfo(np.int64).max)
+    until[:-1] = np.where(slot[1:] == slot[:-1], place[1:], until[:-1])
+    span_end = pd.Series(until, index=held.index).loc[prefetches.index].to_numpy()
     span_begin = _place(prefetches, model.layers).to_numpy()
 
     experts, places, hits = _uses(runlog, model.experts)

@@ -14,7 +14,8 @@ class Window:
 
     tokens int32 [gamma + 1]: inputs x_t, d_1..d_gamma; choices int32 [gamma + 1]: y_{t,0..gamma};
     accepted: drafts that match; committed: tokens committed, accepted + 1 unless the request ends
-    inside (then both are cut to what was left); experts uint16 [gamma + 1, L, K]; weights float16 likewise or None;
+    inside (then both are cut to what was left); experts uint16 [gamma + 1, L, K]; weights float16
+    likewise or None;
     next_layer uint16 [H, gamma + 1, L, K] or None;
     approximate: rejected drafts were not recorded, rows of the text stand in for them.
     """
