@@ -111,21 +111,21 @@ def test_rejection_sampling_is_windowed_only(
     assert max(window.accepted for window in windows) >= 2
 
 
-@pytest.mark.parametrize("gamma", [1, 4, 8])
-def test_texts_end_with_the_end_token(tiny: Any, tmp_path: Path, gamma: int) -> None:
+def test_texts_end_with_the_end_token(tiny: Any, tmp_path: Path) -> None:
     settings = replace(SETTINGS, gamma=8, max_new_tokens=60)
     prompts = [Prompt(str(number), (number + 6, 2 * number + 7)) for number in range(12)]
     dense = record_dense(tmp_path / "d", tiny.target, tiny.draft, prompts, settings)
     ended = [text for text in dense.texts.values() if text[-1] == 5]
     assert len(ended) >= 3
     assert all(5 not in text[:-1] for text in dense.texts.values())
-    own = replace(settings, gamma=gamma)
-    real = record_windowed(tmp_path / "w", tiny.target, tiny.draft, prompts, own)
-    assert real.texts == dense.texts
-    replays = [open_replay(open_trace(tmp_path / name, verify=True)) for name in ("d", "w")]
-    for ours, theirs in zip(*(list(passes(replay, gamma)) for replay in replays), strict=True):
-        assert (ours.start, ours.committed) == (theirs.start, theirs.committed)
-        assert np.array_equal(ours.tokens, theirs.tokens)
+    for gamma in (1, 4, 8):
+        path, own = tmp_path / f"w{gamma}", replace(settings, gamma=gamma)
+        real = record_windowed(path, tiny.target, tiny.draft, prompts, own)
+        assert real.texts == dense.texts
+        replays = [open_replay(open_trace(where, verify=True)) for where in (tmp_path / "d", path)]
+        for ours, theirs in zip(*(list(passes(replay, gamma)) for replay in replays), strict=True):
+            assert (ours.start, ours.committed) == (theirs.start, theirs.committed)
+            assert np.array_equal(ours.tokens, theirs.tokens)
 
 
 def test_a_text_of_one_token_is_left_out(tiny: Any, tmp_path: Path) -> None:
