@@ -1,0 +1,82 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.record import run
+from policies.errors import UserError
+from traces.reader import open_trace
+
+
+@pytest.fixture
+def config(tiny_path: Path, tmp_path: Path) -> dict[str, Any]:
+    prompts = tmp_path / "mine.jsonl"
+    lines = [{"id": f"p{n}", "text": f"w{n + 7} w{n + 9} w{n + 20}"} for n in range(4)]
+    prompts.write_text("\n".join(json.dumps(line) for line in lines))
+    return {
+        "target": str(tiny_path / "target"),
+        "draft": str(tiny_path / "draft"),
+        "workload": ["mine"],
+        "prompts": str(prompts),
+        "out": str(tmp_path / "out"),
+        "kind": "dense",
+        "gamma": 3,
+        "sampling": {"mode": "keyed", "temperature": 0.8, "seed": 2},
+        "max_new_tokens": 12,
+        "requests": 3,
+        "device": "cpu",
+        "dtype": "float32",
+        "next_layer": True,
+        "router_weights": False,
+        "threads": None,
+    }
+
+
+def test_dense(config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(config) == 0
+    trace = open_trace(tmp_path / "out" / "mine", verify=True)
+    assert (trace.manifest.kind, trace.manifest.gamma_max) == ("dense", 3)
+    assert trace.manifest.lookahead == 3
+    assert set(trace.load().request.tolist()) == {0, 1, 2}
+    assert len(trace.manifest.notes["tokenizer"]) == 64
+    printed = capsys.readouterr().out
+    assert "3 requests" in printed
+    assert "tokens/s" in printed
+
+
+def test_plain_decoding_of_one_named_workload(config: dict[str, Any], tmp_path: Path) -> None:
+    config |= {
+        "kind": "windowed",
+        "gamma": 0,
+        "draft": "none",
+        "workload": "plain",
+        "requests": None,
+    }
+    assert run(config) == 0
+    manifest = open_trace(tmp_path / "out" / "plain").manifest
+    assert (manifest.kind, manifest.draft, manifest.workload) == ("windowed", None, "plain")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "text"}, "kind=text cannot be recorded"),
+        ({"draft": "none"}, "kind=dense needs a draft"),
+        ({"draft": None}, "kind=dense needs a draft"),
+        ({"workload": ["a", "b"]}, "name exactly one"),
+        ({"requests": 5}, "has 4 prompts"),
+        ({"requests": 0}, "has 4 prompts"),
+        ({"target": "/nowhere"}, r"no config.json"),
+        ({"dtype": "int4"}, "dtype=int4"),
+        ({"device": "cuda:77"}, "device=cuda:77"),
+        ({"prompts": "/nowhere.jsonl"}, "no such file"),
+        ({"prompts": None, "workload": ["chat"]}, "workload=chat is unknown"),
+    ],
+)
+def test_bad_input_is_one_line_for_the_user(
+    config: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        run(config | change)
+    assert "\n" not in str(caught.value)
