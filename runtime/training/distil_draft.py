@@ -87,10 +87,12 @@ def distillation_batch(
     samples: np.ndarray,
     source: np.random.Generator,
 ) -> torch.Tensor:
-    """int64[sequences, tokens]: a fixed share written by the target, the rest real text."""
-    sampled = round(plan.sequences_per_rank * plan.sampled_share)
-    rows = samples[source.integers(len(samples), size=sampled), : plan.sequence_tokens]
-    real = text_batch(texts, plan.sequences_per_rank - sampled, plan.sequence_tokens - 1, source)
+    """int64[sequences, tokens]: some written by the target, the rest real text."""
+    drawn = source.integers(len(samples), size=plan.sampled_per_rank)
+    rows = samples[drawn, : plan.sequence_tokens]
+    real = text_batch(
+        texts, plan.sequences_per_rank - plan.sampled_per_rank, plan.sequence_tokens - 1, source
+    )
     return torch.cat((torch.from_numpy(rows.astype(np.int64)), real))
 
 

@@ -180,9 +180,10 @@ ranks of one thread each; the result depends on the number of ranks.
   {sampling.prompt_tokens}-token training prompts, seed {sampling.seed}
 - draft: starts from the target's embedding and the attention and norms of its layers {layers};
   {draft.schedule.steps} steps of {measured["ranks"]} x {draft.sequences_per_rank} x
-  {draft.sequence_tokens} tokens, {draft.sampled_share:.0%} of them sampled; Kullback-Leibler
-  divergence plus {draft.distance_weight} x total variation distance to the target at
-  T = {draft.temperature}; peak rate {draft.schedule.peak}, seed {draft.seed}
+  {draft.sequence_tokens} tokens, {draft.sampled_per_rank} of every {draft.sequences_per_rank}
+  sequences sampled; Kullback-Leibler divergence plus {draft.distance_weight} x total variation
+  distance to the target at T = {draft.temperature}; peak rate {draft.schedule.peak},
+  seed {draft.seed}
 
 {table(["stage", "wall seconds", "CPU seconds"], rows)}
 

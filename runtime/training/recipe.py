@@ -98,10 +98,11 @@ class DraftRecipe:
     source_layers: tuple[int, ...] = (0, 2, 5, 7)
     schedule: Schedule = field(default_factory=lambda: Schedule(2000, 3e-3, 60, 0.6))
     sequences_per_rank: int = 8
+    # How many of them the target wrote; the others are training text.
+    sampled_per_rank: int = 6
     sequence_tokens: int = 256
     weight_decay: float = 0.02
     temperature: float = 0.8
-    sampled_share: float = 0.7
     distance_weight: float = 1.0
 
 

@@ -48,6 +48,7 @@ TINY_RECIPE = Recipe(
         source_layers=(1,),
         schedule=Schedule(4, 3e-3, 1, 0.5),
         sequences_per_rank=3,
+        sampled_per_rank=2,
         sequence_tokens=32,
     ),
     evaluation=EvaluationRecipe(prompts_per_workload=2, new_tokens=16, draft_length=4),
