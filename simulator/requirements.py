@@ -20,16 +20,7 @@ def check_requirements(
     replay: Replay, policy: Any, costs: CostTable, settings: SimulationSettings
 ) -> None:
     """UserError in plain words if the run cannot be played."""
-    if settings.gamma > replay.gamma_limit:
-        raise UserError(
-            f"gamma={settings.gamma}: this {replay.kind} trace goes up to {replay.gamma_limit}; "
-            "lower it, or record again with a larger gamma_max"
-        )
-    if replay.fixed_gamma is not None and settings.gamma != replay.fixed_gamma:
-        raise UserError(
-            f"gamma={settings.gamma}: this {replay.kind} trace was recorded at gamma "
-            f"{replay.fixed_gamma} and can be played at no other"
-        )
+    check_gamma(replay, settings.gamma)
     rows, longest = len(costs.dense_ns) - 1, rows_needed(replay, settings.gamma)
     if longest > rows:
         raise UserError(
@@ -37,6 +28,20 @@ def check_requirements(
             f"build it with rows_max={longest}"
         )
     _check_needs(replay, policy)
+
+
+def check_gamma(replay: Replay, gamma: int) -> None:
+    """UserError if the trace cannot be played at this window."""
+    if gamma > replay.gamma_limit:
+        raise UserError(
+            f"gamma={gamma}: this {replay.kind} trace goes up to {replay.gamma_limit}; "
+            "lower it, or record again with a larger gamma_max"
+        )
+    if replay.fixed_gamma is not None and gamma != replay.fixed_gamma:
+        raise UserError(
+            f"gamma={gamma}: this {replay.kind} trace was recorded at gamma "
+            f"{replay.fixed_gamma} and can be played at no other"
+        )
 
 
 def _check_needs(replay: Replay, policy: Any) -> None:
