@@ -1,17 +1,19 @@
 """Record traces with a target and a draft (`spac record`)."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from omegaconf import DictConfig
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.outputs import new_folder
+from experiments.provenance import write_run_file
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, open_target
 from runtime.draft_model import DraftModel, open_draft_model
@@ -33,41 +35,58 @@ class Pair:
     tokenizer: Tokenizer
 
 
-def run(config: Mapping[str, Any]) -> int:
-    """Record one trace per workload into `config.out`/<workload>; returns the exit code.
+def run(config: DictConfig) -> int:
+    """Record one trace per workload into <out>/<workload>; returns the exit code.
 
-    out: null for a new output folder under `outputs`;
-    target, draft: checkpoint directories (null: the shipped pair; draft=none: no draft);
-    workload: names of shipped prompt files, or one name of your own with prompts=<file>.jsonl;
-    kind: dense | windowed; gamma; sampling: {mode, temperature, seed}; max_new_tokens; requests:
-    prompts per workload (null: all); device; dtype; next_layer, router_weights: optional columns;
-    threads: of the CPU (null: one for small models). Raises UserError for anything impossible.
+    The keys are explained in conf/record.yaml. Everything is checked before the first recording.
     """
     if config["kind"] not in ("dense", "windowed"):
         raise UserError(f"kind={config['kind']} cannot be recorded; use dense or windowed")
+    workloads = workload_names(config)
+    pair = open_pair(config)
+    prompts = {name: choose_prompts(config, name, pair.tokenizer) for name in workloads}
+    folder = output_folder(config, workloads, pair)
+    console = Console()
+    for workload in workloads:
+        begun = time.perf_counter()
+        total = len(prompts[workload]) * int(config["max_new_tokens"])
+        with token_bar(console, workload, total) as show:
+            summary = record(config, pair, workload, prompts[workload], folder / workload, show)
+        report(console, summary, time.perf_counter() - begun)
+    return 0
+
+
+def workload_names(config: Mapping[str, Any]) -> list[str]:
+    """The names asked for; exactly one where the user brings prompts."""
     names = config["workload"]
-    workloads = [names] if isinstance(names, str) else list(names)
+    workloads = [names] if isinstance(names, str) else [str(name) for name in names]
+    if len(set(workloads)) != len(workloads) or not workloads:
+        raise UserError(f"workload={workloads} names none, or one of them twice")
     if config["prompts"] is not None and len(workloads) != 1:
         raise UserError(
             f"prompts={config['prompts']} with {len(workloads)} workloads; name exactly one"
         )
-    pair = open_pair(config)
-    console = Console()
-    root = new_folder(config["outputs"], "record") if config["out"] is None else config["out"]
-    for workload in workloads:
-        out = Path(root) / workload
-        prompts = choose_prompts(config, workload, pair.tokenizer)
-        begun = time.perf_counter()
-        with progress_bar(console, workload, len(prompts) * config["max_new_tokens"]) as show:
-            summary = record(config, pair, workload, prompts, out, show)
-        report(console, summary, time.perf_counter() - begun)
-    return 0
+    return workloads
+
+
+def output_folder(config: DictConfig, workloads: list[str], pair: Pair) -> Path:
+    """`out`, where no trace may exist yet, or a new numbered folder with its run.json."""
+    if config["out"] is None:
+        folder = new_folder(config["outputs"], "record")
+        inputs = {"tokenizer": tokenizer_hash(pair.target.facts.path)}
+        write_run_file(folder, "record", config, inputs)
+        return folder
+    folder = Path(config["out"])
+    for path in (folder / workload for workload in workloads):
+        if path.exists():
+            raise UserError(f"{path} exists already; a trace is never overwritten, name a new out")
+    return folder
 
 
 def open_pair(config: Mapping[str, Any]) -> Pair:
     """Load target and draft on the configured device."""
     path = config["target"] or SHIPPED_PAIR / "target"
-    draft = config["draft"]
+    draft = config["draft_path"]
     if draft is None and config["target"] is None:
         draft = SHIPPED_PAIR / "draft"
     facts = open_target(path)
@@ -122,7 +141,7 @@ def record(
 
 
 @contextmanager
-def progress_bar(console: Console, title: str, total: int) -> Any:
+def token_bar(console: Console, title: str, total: int) -> Iterator[Callable[[int, int], None]]:
     """A bar that counts tokens; texts that end early leave it short of `total`."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:

@@ -3,8 +3,7 @@
 The caches hold x_<t. The draft continues x_<=t with d_1..d_G, one target forward of (x_t, d_1..d_G)
 gives the routing and the target's choice after every row, the first choice is committed, both
 caches are cut. Row j depends on x_<=t and d_<=j alone, so the rows 0..gamma at t are exactly the
-pass that real decoding with any gamma <= G would run there. See section 5 "Dense recording" of
-ARCHITECTURE.md.
+pass that real decoding with any gamma <= G would run there. More in ARCHITECTURE.md.
 """
 
 from collections.abc import Iterator, Sequence

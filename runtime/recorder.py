@@ -2,7 +2,7 @@
 
 `record_dense` gives a trace that can be replayed at any gamma up to the recorded one; it runs one
 window per token. `record_windowed` records real speculative decoding at one gamma, for models where
-that is too slow; with gamma 0 it is plain decoding. Design section 5 "Traces".
+that is too slow; with gamma 0 it is plain decoding.
 """
 
 from collections.abc import Callable, Sequence

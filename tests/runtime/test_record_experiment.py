@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from experiments.record import run
 from policies.errors import UserError
@@ -16,7 +17,7 @@ def config(tiny_path: Path, tmp_path: Path) -> dict[str, Any]:
     prompts.write_text("\n".join(json.dumps(line) for line in lines))
     return {
         "target": str(tiny_path / "target"),
-        "draft": str(tiny_path / "draft"),
+        "draft_path": str(tiny_path / "draft"),
         "workload": ["mine"],
         "prompts": str(prompts),
         "out": str(tmp_path / "out"),
@@ -30,11 +31,12 @@ def config(tiny_path: Path, tmp_path: Path) -> dict[str, Any]:
         "next_layer": True,
         "router_weights": False,
         "threads": None,
+        "outputs": str(tmp_path / "outputs"),
     }
 
 
 def test_dense(config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(config) == 0
+    assert run(OmegaConf.create(config)) == 0
     trace = open_trace(tmp_path / "out" / "mine", verify=True)
     assert (trace.manifest.kind, trace.manifest.gamma_max) == ("dense", 3)
     assert trace.manifest.lookahead == 3
@@ -49,22 +51,46 @@ def test_plain_decoding_of_one_named_workload(config: dict[str, Any], tmp_path: 
     config |= {
         "kind": "windowed",
         "gamma": 0,
-        "draft": "none",
+        "draft_path": "none",
         "workload": "plain",
         "requests": None,
     }
-    assert run(config) == 0
+    assert run(OmegaConf.create(config)) == 0
     manifest = open_trace(tmp_path / "out" / "plain").manifest
     assert (manifest.kind, manifest.draft, manifest.workload) == ("windowed", None, "plain")
+
+
+def test_numbered_output_folder(config: dict[str, Any], tmp_path: Path) -> None:
+    config |= {"out": None, "requests": 1}
+    for number in ("1", "2"):
+        assert run(OmegaConf.create(config)) == 0
+        folder = tmp_path / "outputs" / "record" / number
+        assert open_trace(folder / "mine", verify=True).manifest.complete
+        assert json.loads((folder / "run.json").read_text())["config"]["gamma"] == 3
+
+
+def test_an_existing_trace_is_refused_before_recording(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "out" / "mine").mkdir(parents=True)
+    with pytest.raises(UserError, match="never overwritten"):
+        run(OmegaConf.create(config))
+
+
+def test_config_file_has_the_keys_that_are_read(config: dict[str, Any]) -> None:
+    shipped = OmegaConf.load(Path(__file__).parents[2] / "conf" / "record.yaml")
+    assert set(shipped) == set(config)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"kind": "text"}, "kind=text cannot be recorded"),
-        ({"draft": "none"}, "kind=dense needs a draft"),
-        ({"draft": None}, "kind=dense needs a draft"),
+        ({"draft_path": "none"}, "kind=dense needs a draft"),
+        ({"draft_path": None}, "kind=dense needs a draft"),
         ({"workload": ["a", "b"]}, "name exactly one"),
+        ({"workload": ["a", "a"]}, "one of them twice"),
+        ({"workload": []}, "names none"),
         ({"requests": 5}, "has 4 prompts"),
         ({"requests": 0}, "has 4 prompts"),
         ({"target": "/nowhere"}, r"no config.json"),
@@ -78,5 +104,5 @@ def test_bad_input_is_one_line_for_the_user(
     config: dict[str, Any], change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        run(config | change)
+        run(OmegaConf.create(config | change))
     assert "\n" not in str(caught.value)
