@@ -5,10 +5,12 @@ import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from policies.compile import source_hash
+from policies.errors import UserError
 from traces.atomic import write_atomically
 
 PACKAGES = (
@@ -33,6 +35,15 @@ def write_run_file(
     }
     text = json.dumps(record, indent=2, sort_keys=False, default=str) + "\n"
     write_atomically(folder / RUN_FILE, text.encode())
+
+
+def read_run_file(folder: Path) -> dict[str, Any]:
+    """run.json of an output folder."""
+    path = folder / RUN_FILE
+    if not path.is_file():
+        raise UserError(f"{folder}: not an output folder of spac, it has no {RUN_FILE}")
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
 
 
 def installed_version(package: str) -> str:

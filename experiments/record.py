@@ -86,7 +86,7 @@ def output_folder(config: DictConfig, workloads: list[str], pair: Pair) -> Path:
 def open_pair(config: Mapping[str, Any]) -> Pair:
     """Load target and draft on the configured device."""
     path = config["target"] or SHIPPED_PAIR / "target"
-    draft = config["draft_path"]
+    draft = config["draft"]
     if draft is None and config["target"] is None:
         draft = SHIPPED_PAIR / "draft"
     facts = open_target(path)

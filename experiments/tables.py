@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 from rich import box
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from experiments.ranking import TPS, with_relations
+from policies.errors import UserError
 from traces.atomic import write_atomically
 
 TABLE_NAME = "table"
@@ -28,11 +31,14 @@ def write_table(folder: Path, rows: pd.DataFrame, name: str = TABLE_NAME) -> lis
 
 
 def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
-    """The rows that write_table wrote."""
-    return pd.read_parquet(folder / f"{name}.parquet")
+    """The rows that write_table wrote; UserError if there are none."""
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        raise UserError(f"{folder}: no finished row, it has no {path.name}")
+    return pd.read_parquet(path)
 
 
-def comparison_tables(rows: pd.DataFrame) -> list[Table]:
+def comparison_tables(rows: pd.DataFrame) -> list[Group]:
     """For each setting: TPS of every policy by workload, its relations to best and oracle."""
     related = with_relations(rows)
     settings = related.groupby(["hardware", "model", "cache_ratio", "gamma"], sort=False)
@@ -42,12 +48,12 @@ def comparison_tables(rows: pd.DataFrame) -> list[Table]:
     ]
 
 
-def _setting_table(rows: pd.DataFrame, setting: str) -> Table:
+def _setting_table(rows: pd.DataFrame, setting: str) -> Group:
     approximate = rows.groupby("workload", sort=False)[APPROXIMATE].any()
     title = f"tokens per second: {setting}"
     if approximate.any():
         title += "; approximate where marked ~ (text traces)"
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("policy", no_wrap=True)
     for workload, marked in approximate.items():
         table.add_column(f"~{workload}" if marked else str(workload), justify="right")
@@ -68,12 +74,12 @@ def _setting_table(rows: pd.DataFrame, setting: str) -> Table:
             *(_share(value) for value in summary.loc[policy]),
             style="bold" if causal and policy == causal[0] else None,
         )
-    table.caption = (
+    note = (
         "best, oracle: share of the fastest policy's and the best clairvoyant schedule's speed, "
         "mean over workloads; hits: of active experts, counted by tokens"
         + ("; * sees the future, a bound that never wins" if foreseeing.any() else "")
     )
-    return table
+    return Group(Text(title, style="bold"), table, Text(note, style="dim"))
 
 
 def _share(value: float) -> str:

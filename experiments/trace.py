@@ -7,7 +7,7 @@ from rich.console import Console
 
 from experiments.configuration import as_list
 from experiments.refusals import unknown
-from experiments.trace_choice import find_trace
+from experiments.trace_choice import acceptance_from, find_trace
 from experiments.trace_tables import info_table, stats_tables
 from policies.errors import UserError
 from traces.check import check_trace
@@ -45,13 +45,9 @@ def check(config: DictConfig, console: Console) -> int:
 
 def show_stats(config: DictConfig, console: Console) -> int:
     """Locality, reuse, windows and hit rates."""
-    acceptance = config.acceptance
-    if acceptance is not None:
-        listed = [float(str(value)) for value in as_list(acceptance)]
-        acceptance = listed if len(listed) > 1 else listed[0]
     stats = trace_stats(
         open_trace(find_trace(config.path)),
-        acceptance=acceptance,
+        acceptance=acceptance_from(config.acceptance),
         gammas=tuple(int(str(value)) for value in as_list(config.gammas)),
         ratios=tuple(float(str(value)) for value in as_list(config.ratios)),
         seed=int(config.seed),

@@ -1,9 +1,10 @@
 """Which traces a command uses: names of bundled traces or paths, opened for replay."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from experiments.configuration import as_list
 from experiments.refusals import unknown
 from policies.errors import UserError
 from traces.acceptance import Acceptance
@@ -21,6 +22,13 @@ class Workload:
     name: str
     trace: Trace
     replay: Replay
+    acceptance: Acceptance | None
+    seed: int
+
+    @property
+    def path(self) -> Path:
+        """Directory of the trace."""
+        return self.trace.path
 
 
 def bundled_names() -> list[str]:
@@ -40,26 +48,49 @@ def find_trace(name: str | Path) -> Path:
     raise unknown("trace", str(name), bundled_names())
 
 
+def open_workload(path: Path, acceptance: Acceptance | None, seed: int) -> Workload:
+    """The trace at `path`, ready for replay. Hashes are checked as parts are read."""
+    trace = open_trace(path)
+    drawn = acceptance if trace.manifest.kind == "text" else None
+    replay = open_replay(trace, drawn, seed)
+    return Workload(trace.manifest.workload, trace, replay, drawn, seed)
+
+
 def open_workloads(
     names: Sequence[str] | None, acceptance: Acceptance | None = None, seed: int = 0
 ) -> list[Workload]:
-    """The named traces, all bundled ones for None. Hashes are checked as parts are read.
+    """The named traces, all bundled ones for None.
 
     `acceptance` goes to text traces only: they need it, the others have recorded drafts.
     """
     chosen = bundled_names() if names is None else list(names)
     if not chosen:
         raise UserError("there are no bundled traces; give trace=<trace directory>")
-    paths = [find_trace(name) for name in chosen]
-    traces = [open_trace(path) for path in paths]
-    if acceptance is not None and all(trace.manifest.kind != "text" for trace in traces):
+    workloads = [open_workload(find_trace(name), acceptance, seed) for name in chosen]
+    if acceptance is not None and all(one.acceptance is None for one in workloads):
         raise UserError(
             f"acceptance={acceptance}: none of the traces is a text trace; leave acceptance= out"
         )
-    titles = [trace.manifest.workload for trace in traces]
-    workloads = []
-    for path, trace, title in zip(paths, traces, titles, strict=True):
-        name = title if titles.count(title) == 1 else f"{title} ({path.name})"
-        drawn = acceptance if trace.manifest.kind == "text" else None
-        workloads.append(Workload(name, trace, open_replay(trace, drawn, seed)))
+    titles = [workload.name for workload in workloads]
+    if len(set(titles)) < len(titles):
+        workloads = [
+            replace(one, name=f"{one.name} ({one.path.name})" if titles.count(one.name) > 1
+                    else one.name)
+            for one in workloads
+        ]  # fmt: skip
+    names_now = [workload.name for workload in workloads]
+    twice = next((name for name in names_now if names_now.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"trace {twice} is given twice")
     return workloads
+
+
+def acceptance_from(value: object) -> Acceptance | None:
+    """The key acceptance=: null, one probability, or a list by position."""
+    if value is None:
+        return None
+    try:
+        listed = [float(str(one)) for one in as_list(value)]
+    except ValueError as error:
+        raise UserError(f"acceptance={value}: not a number ({error})") from error
+    return listed[0] if len(listed) == 1 else tuple(listed)

@@ -1,13 +1,16 @@
 """winner.yaml: the policy that won a comparison, ready to be run on the real machine."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from experiments.policy_choice import PolicyChoice
+from experiments.ranking import TPS, Standing
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
@@ -39,6 +42,32 @@ class Winner:
     def choice(self) -> PolicyChoice:
         """The policy, ready to build."""
         return PolicyChoice(self.policy, self.target, dict(self.parameters))
+
+
+def winner_of(
+    rows: pd.DataFrame, result: Standing, source_hash: str, inputs: Mapping[str, str]
+) -> Winner:
+    """The winner of `rows` at the setting where it was fastest in the mean."""
+    won = rows[rows["policy"] == result.winner]
+    speeds = won.groupby(["cache_ratio", "gamma"])[TPS].mean()
+    ratio, gamma = speeds.idxmax()
+    row = won[(won["cache_ratio"] == ratio) & (won["gamma"] == gamma)].iloc[0]
+    return Winner(
+        policy=str(row["policy_name"]),
+        target=str(row["target"]),
+        parameters=json.loads(row["parameters"]),
+        gamma=int(gamma) if row["speculation"] else 0,
+        cache_ratio=float(ratio),
+        model=str(row["model"]),
+        hardware=str(row["hardware"]),
+        source_hash=source_hash,
+        of_best=result.of_best,
+        of_oracle=result.of_oracle,
+        runner_up=result.runner_up,
+        lead=result.lead,
+        approximate=result.approximate,
+        inputs=dict(inputs),
+    )
 
 
 def write_winner(folder: Path, winner: Winner) -> Path:

@@ -1,0 +1,130 @@
+"""`spac compare`: play the grid, keep every finished row, then table, pictures and winner."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import DictConfig
+from rich.console import Console
+
+from experiments.comparison import (
+    Job,
+    plan_jobs,
+    play,
+    play_all,
+    refuse_impossible,
+    servable,
+    table_of,
+)
+from experiments.configuration import as_list, options
+from experiments.machine import capacities_from, machine_from
+from experiments.outputs import new_folder
+from experiments.pictures import base_setting
+from experiments.policy_choice import PolicyChoice, choose_policies
+from experiments.progress import progress_bar
+from experiments.provenance import read_run_file, write_run_file
+from experiments.ranking import standing
+from experiments.report import RUNLOGS, report_on
+from experiments.setting import settings_from
+from experiments.tables import write_table
+from experiments.trace_choice import Workload, acceptance_from, open_workloads
+from policies.errors import UserError
+from traces.reader import open_trace
+
+SECONDS_BETWEEN_WRITES = 1.0
+
+
+def run(config: DictConfig) -> int:
+    """Compare, write the output folder, print tables and the sentence."""
+    console = Console()
+    jobs = jobs_from(config, console)
+    folder = new_folder(config.outputs, "compare")
+    write_run_file(folder, "compare", config, digests(jobs))
+    rows = compare(jobs, folder, config.workers, console)
+    keep_runlog(jobs, rows, folder)
+    report_on(rows, read_run_file(folder), folder, folder, console, bool(config.pictures))
+    return 0
+
+
+def keep_runlog(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> Path:
+    """Play the winner's first job at its best setting once more, with its run log on disk."""
+    main = rows[~rows["sweep"]]
+    result = standing(main)
+    ratio, gamma = base_setting(main)
+    found = main[
+        (main["policy"] == result.winner)
+        & (main["cache_ratio"] == ratio)
+        & (main["gamma"] == gamma)
+    ]
+    job = jobs[int(found.index[0])]
+    path = folder / RUNLOGS / f"{job.trace.name}-{job.choice.name}"
+    play(job, path)
+    return path
+
+
+def jobs_from(config: DictConfig, console: Console) -> list[Job]:
+    """All runs that the config asks for, checked before the first begins."""
+    names = None if config.trace is None else [str(name) for name in as_list(config.trace)]
+    workloads = open_workloads(names, acceptance_from(config.acceptance), int(config.seed))
+    machine = machine_from(config)
+    capacities = capacities_from(config, as_list(config.cache_ratio), as_list(config.slots))
+    settings = settings_from(config, machine, capacities, as_list(config.gamma))
+    choices = policies_from(config, workloads, console)
+    rival = None
+    if config.no_speculation is not None:
+        (rival,) = choose_policies([str(config.no_speculation)])
+    jobs = plan_jobs(workloads, settings, choices, rival)
+    refuse_impossible(jobs)
+    for model in dict.fromkeys(workload.replay.model for workload in workloads):
+        console.print(settings[0].scale_note(model), highlight=False, soft_wrap=True)
+    return jobs
+
+
+def policies_from(
+    config: DictConfig, workloads: list[Workload], console: Console
+) -> list[PolicyChoice]:
+    """The named policies; without names all that the traces can serve."""
+    overrides = config.overrides or {}
+    if config.policy is not None:
+        return choose_policies([str(name) for name in as_list(config.policy)], overrides)
+    every = choose_policies(options("policy"), overrides)
+    possible = servable(every, workloads)
+    for choice in every:
+        if choice not in possible:
+            needs = ", ".join(sorted(choice.build().needs))
+            console.print(f"left out: {choice.label} needs {needs}, which not all traces hold")
+    return possible
+
+
+def compare(jobs: list[Job], folder: Path, workers: int | None, console: Console) -> pd.DataFrame:
+    """Play all jobs. Whatever stops it, the rows finished so far are in the folder."""
+    rows: dict[int, dict[str, Any]] = {}
+    written = time.monotonic()
+    count = workers_from(workers, len(jobs))
+    try:
+        with progress_bar(console, "compare", len(jobs)) as advance:
+            for index, row in play_all(jobs, count):
+                rows[index] = row
+                advance(f"{row['workload']}, {row['policy']}")
+                if time.monotonic() - written > SECONDS_BETWEEN_WRITES:
+                    write_table(folder, table_of(rows))
+                    written = time.monotonic()
+    finally:
+        if rows:
+            write_table(folder, table_of(rows))
+    return table_of(rows)
+
+
+def workers_from(workers: int | None, jobs: int) -> int:
+    """Processes to use: as asked, at most one per core and per job."""
+    if workers is not None and int(workers) < 1:
+        raise UserError(f"workers={workers}: must be at least 1")
+    wanted = (os.cpu_count() or 1) if workers is None else int(workers)
+    return max(1, min(wanted, jobs))
+
+
+def digests(jobs: list[Job]) -> dict[str, str]:
+    """SHA-256 of each trace used."""
+    return {str(path): open_trace(path).digest for path in dict.fromkeys(job.trace for job in jobs)}

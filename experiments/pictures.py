@@ -1,0 +1,51 @@
+"""Which figures a comparison gets, and their files."""
+
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments import figures
+from experiments.figure_style import save_figure
+from experiments.lanes_figure import pass_lanes_figure
+from experiments.ranking import TPS, standing
+from traces.runlog import RunLog
+
+
+def draw_all(rows: pd.DataFrame, log: RunLog | None) -> dict[str, Figure]:
+    """File stem -> figure. `rows` may hold sweeps beside the main cells; see column `sweep`."""
+    main = rows[~rows["sweep"]]
+    ratio, gamma = base_setting(main)
+    base = main[(main["cache_ratio"] == ratio) & (main["gamma"] == gamma)]
+    drawn = {"tps_by_policy": figures.tps_by_policy(base), "placements": figures.placements(base)}
+    over_ratio = comparable(rows[rows["gamma"] == gamma], "cache_ratio")
+    if over_ratio["cache_ratio"].nunique() > 1:
+        drawn["tps_over_cache_ratio"] = figures.tps_over_ratio(over_ratio)
+    over_gamma = comparable(rows[rows["cache_ratio"] == ratio], "gamma")
+    if over_gamma["gamma"].nunique() > 1:
+        drawn["tps_over_gamma"] = figures.tps_over_gamma(over_gamma)
+    if log is not None:
+        drawn["verify_pass_lanes"] = pass_lanes_figure(log)
+    return drawn
+
+
+def base_setting(rows: pd.DataFrame) -> tuple[float, int]:
+    """(cache ratio, gamma) at which the winner is fastest in the mean."""
+    won = rows[rows["policy"] == standing(rows).winner]
+    speeds = won.groupby(["cache_ratio", "gamma"])[TPS].mean()
+    ratio, gamma = speeds.idxmax()
+    return float(ratio), int(gamma)
+
+
+def comparable(rows: pd.DataFrame, key: str) -> pd.DataFrame:
+    """Only workloads and policies that are there at every value of `key`: means must not mix."""
+    values = rows[key].nunique()
+    for column in ("workload", "policy"):
+        seen = rows.groupby(column)[key].nunique()
+        rows = rows[rows[column].isin(seen.index[seen == values])]
+    return rows
+
+
+def save_all(drawn: dict[str, Figure], folder: Path) -> list[Path]:
+    """Write <stem>.png each."""
+    return [save_figure(figure, folder / f"{stem}.png") for stem, figure in drawn.items()]

@@ -1,0 +1,26 @@
+"""Progress bars of the commands."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+@contextmanager
+def progress_bar(console: Console, title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Yields a function to call after each finished piece, with a word on it."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+        TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[last]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(title, total=total, last="")
+        yield lambda last: bar.update(task, advance=1, last=last)

@@ -1,0 +1,113 @@
+"""Setting: everything a simulated run is played with besides policy and trace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omegaconf import DictConfig
+
+from experiments.machine import NO_DRAFT, Capacity, Machine
+from policies.costs import CostTable
+from policies.errors import UserError
+from simulator.cost_tables import cost_table
+from simulator.requirements import rows_needed
+from simulator.settings import RunLabels, SimulationSettings
+from traces.manifest import ModelInfo
+from traces.reader import Trace
+from traces.replay import Replay
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a grid. `speculation` false: no draft, its VRAM given to slots, gamma 0."""
+
+    machine: Machine
+    capacity: Capacity
+    gamma: int
+    staging: int
+    launch: str
+    lanes: str
+    requests: int | None
+    speculation: bool = True
+
+    def slots(self, trace: ModelInfo) -> int:
+        """Slots for the trace's layers x experts."""
+        slots = self.capacity.of(self.machine, trace, self.staging)
+        if self.speculation or self.capacity.vram:
+            return slots
+        total = trace.layers * trace.experts
+        return min(slots + int(self.machine.draft_share(trace) * total), total)
+
+    def cache_ratio(self, trace: ModelInfo) -> float:
+        """The ratio asked for, or what the slots amount to; the draft's share is not in it."""
+        if self.capacity.cache_ratio is not None:
+            return self.capacity.cache_ratio
+        slots = self.capacity.of(self.machine, trace, self.staging)
+        return round(slots / (trace.layers * trace.experts), 4)
+
+    def simulation(self, trace: ModelInfo) -> SimulationSettings:
+        """The engine's settings."""
+        return SimulationSettings(
+            gamma=self.gamma if self.speculation else 0,
+            slots=self.slots(trace),
+            staging=self.staging,
+            launch=self.launch,  # type: ignore[arg-type]
+            lanes=self.lanes,  # type: ignore[arg-type]
+            requests=self.requests,
+        )
+
+    def costs(self, replay: Replay) -> CostTable:
+        """Times of the model on the machine, for the trace's number of layers."""
+        machine = self.machine
+        return cost_table(
+            machine.hardware,
+            machine.model(replay.model),
+            machine.draft if self.speculation else NO_DRAFT,
+            rows_needed(replay, self.gamma),
+            machine.dtype,
+            replay.model.layers,
+        )
+
+    def labels(self, trace: Trace, notes: Mapping[str, str] | None = None) -> RunLabels:
+        """Names for the run log."""
+        return RunLabels(
+            hardware=self.machine.hardware.name,
+            trace=trace.manifest.workload,
+            trace_digest=trace.digest,
+            model=self.machine.model(trace.manifest.model).name,
+            notes=dict(notes or {}),
+        )
+
+    def scale_note(self, trace: ModelInfo) -> str:
+        """How the trace's layers relate to the model's, for every table."""
+        model = self.machine.model(trace)
+        if model.moe_layers == trace.layers:
+            return f"{trace.layers} layers"
+        return (
+            f"trace of {trace.layers} layers x {trace.experts} experts with the costs of "
+            f"{model.name} ({model.moe_layers} layers): a pass of the whole model takes about "
+            f"{model.moe_layers / trace.layers:.1f} times as long"
+        )
+
+
+def settings_from(
+    config: DictConfig, machine: Machine, capacities: list[Capacity], gammas: list[Any]
+) -> list[Setting]:
+    """The grid capacities x gammas, in order."""
+    settings = []
+    for capacity in capacities:
+        for gamma in gammas:
+            if isinstance(gamma, bool) or not isinstance(gamma, int):
+                raise UserError(f"gamma={gamma}: must be a whole number of drafted tokens")
+            settings.append(
+                Setting(
+                    machine=machine,
+                    capacity=capacity,
+                    gamma=gamma,
+                    staging=int(config.staging),
+                    launch=str(config.launch),
+                    lanes=str(config.lanes),
+                    requests=None if config.requests is None else int(config.requests),
+                )
+            )
+    return settings
