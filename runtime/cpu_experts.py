@@ -1,11 +1,13 @@
 """Cold experts: computed by one worker thread from the host arena, in the order given."""
 
+import time
 from collections.abc import Sequence
 
 import torch
 
 from runtime.expert_math import Activation, expert_rows
 from runtime.host_arena import HostArena
+from runtime.pace import Pace
 from runtime.row_groups import RowGroup
 from runtime.worker import Job, Worker
 
@@ -13,8 +15,8 @@ from runtime.worker import Job, Worker
 class CpuExperts:
     """One thread, never all cores: copies and the driver need the others."""
 
-    def __init__(self, arena: HostArena, activation: Activation) -> None:
-        self._arena, self._activation = arena, activation
+    def __init__(self, arena: HostArena, activation: Activation, pace: Pace) -> None:
+        self._arena, self._activation, self._pace = arena, activation, pace
         self._worker = Worker("cpu-experts")
 
     def submit(
@@ -27,17 +29,12 @@ class CpuExperts:
         """
 
         def compute() -> torch.Tensor:
-            return torch.cat(
-                [
-                    expert_rows(
-                        hidden[group.rows],
-                        self._arena.gate_up(expert),
-                        self._arena.down(expert),
-                        self._activation,
-                    )
-                    for expert, group in zip(experts, groups, strict=True)
-                ]
-            )
+            arena, results, begin = self._arena, [], time.monotonic_ns()
+            for expert, group in zip(experts, groups, strict=True):
+                gate_up, down = arena.gate_up(expert), arena.down(expert)
+                results.append(expert_rows(hidden[group.rows], gate_up, down, self._activation))
+                begin = self._pace.cpu_expert(begin, len(group.rows))
+            return torch.cat(results)
 
         return self._worker.submit(compute)
 

@@ -25,6 +25,7 @@ from runtime.next_layers import NextLayers, horizon_of
 from runtime.observations import END_PASS, FILE_NAME, Observation, write_observations
 from runtime.observed_session import ObservedSession
 from runtime.offload_listener import OffloadListener
+from runtime.pace import Pace
 from runtime.prompts import Prompt, check_prompts
 from runtime.slots import SlotPool
 from runtime.speculative import SpeculativeDecoder
@@ -83,13 +84,16 @@ class OffloadedEngine:
         info = _run_info(facts, layout, policy, settings, device.name)
         self._log = MeasuredLog(RunLogBuilder(info, self._log_path))
         activation = activation_of(target)
-        self._cpu = CpuExperts(arena, activation)
-        executor = LayerExecutor(device, pool, self._transfers, self._cpu, activation)
+        pace = Pace(costs if settings.paced else None)
+        self._cpu = CpuExperts(arena, activation, pace)
+        executor = LayerExecutor(device, pool, self._transfers, self._cpu, activation, pace)
         routers = NextLayers(target.routers, horizon_of(policy.needs), facts.top_k)
-        driver = LayerDriver(device, observed, self._transfers, executor, routers, costs, self._log)
+        driver = LayerDriver(
+            device, observed, self._transfers, executor, routers, costs, self._log, pace
+        )
         connect(target, driver.forward)
         rule = make_rule(settings.sampling, facts.vocabulary, device.torch_device)
-        listener = OffloadListener(device, observed, driver, self._transfers, self._log)
+        listener = OffloadListener(device, observed, driver, self._transfers, self._log, pace)
         self.target, self.draft = target, draft_model
         self._decoder = SpeculativeDecoder(target, draft_model, rule, settings.gamma, listener)
 
@@ -223,6 +227,7 @@ def _run_info(
             "dtype": settings.dtype,
             "gamma": str(settings.gamma),
             "sampling": f"{sampling.mode} T={sampling.temperature} seed={sampling.seed}",
+            "paced": str(settings.paced).lower(),
             "launch": "late",  # residents start after the decision, whatever launch_early demands
         },
     )

@@ -16,7 +16,8 @@ class EngineSettings:
     """slots, staging: experts that device memory holds at most, in slots and in staging buffers.
 
     live: decisions see what has landed by then. logical: the link is drained before each decision,
-    so that plans depend on no timing. hardware: name of the profile, for the log.
+    so that plans depend on no timing. paced: stretch all work to the times of the cost
+    table. hardware: name of the profile, for the log.
     """
 
     slots: int
@@ -26,6 +27,7 @@ class EngineSettings:
     mode: Mode = "live"
     sampling: SamplingInfo = KEYED
     launch_early: bool = False
+    paced: bool = False
     hardware: str = "stand-in"
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from runtime.layer_work import decided_work, prefill_work
 from runtime.measured_log import MeasuredLog
 from runtime.next_layers import NextLayers
 from runtime.observed_session import ObservedSession
+from runtime.pace import Pace
 from runtime.router_message import RouterChannel, RouterMessage
 from runtime.row_groups import group_rows
 from runtime.transfers import Transfers
@@ -28,12 +29,13 @@ class LayerDriver:
         next_layers: NextLayers,
         costs: CostTable,
         log: MeasuredLog,
+        pace: Pace,
     ) -> None:
         self.prefill = False
         self.since_ns = 0
         self._device, self._observed, self._transfers = device, observed, transfers
         self._executor, self._next_layers = executor, next_layers
-        self._costs, self._log = costs, log
+        self._costs, self._log, self._pace = costs, log, pace
         self._router = RouterChannel(device)
         self._mass = "router_mass" in observed.session.policy.needs
 
@@ -41,6 +43,8 @@ class LayerDriver:
         self, layer: int, hidden: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
         """hidden [rows, H], experts and weights [rows, k] -> [rows, H]; see `experts.connect`."""
+        if not self.prefill:
+            self._pace.dense(self.since_ns, len(hidden))
         t1 = self._device.clock_ns()
         predicted = None if self.prefill else self._next_layers.predict(layer, hidden)
         message = self._router.exchange(experts, weights, predicted, hidden)
@@ -75,7 +79,7 @@ class LayerDriver:
         # Traces hold weights as float16: the policy must see the same numbers in both worlds.
         mass = message.weights.astype(np.float16).astype(np.float64) if self._mass else None
         routing = Routing(layer, message.experts, mass, message.predicted)
-        entered = observed.enter_layer(pass_index, routing)
+        entered = observed.enter_layer(pass_index, routing, self.since_ns)
         t2 = self._device.clock_ns()
         work = decided_work(layer, entered.decision, observed.session, self._transfers)
         groups = group_rows(message.experts)

@@ -11,6 +11,7 @@ from runtime.device import COMPUTE, Device
 from runtime.expert_math import Activation, combine, expert_rows
 from runtime.layer_work import Held, LayerWork
 from runtime.message_ring import HostRing, send_to_device
+from runtime.pace import Pace
 from runtime.row_groups import RowGroup
 from runtime.slots import SlotPool, slot_name
 from runtime.transfers import Transfers
@@ -41,9 +42,10 @@ class LayerExecutor:
         transfers: Transfers,
         cpu: CpuExperts,
         activation: Activation,
+        pace: Pace,
     ) -> None:
         self._device, self._pool, self._transfers, self._cpu = device, pool, transfers, cpu
-        self._activation = activation
+        self._activation, self._pace = activation, pace
         self._compute = device.stream(COMPUTE)
         self._results = HostRing(device, RESULTS, CAPACITY, "CPU result")
 
@@ -101,11 +103,13 @@ class LayerExecutor:
         pool, activation = self._pool, self._activation
 
         def compute() -> None:
+            begin = self._device.clock_ns()
             for held in experts:
                 group = groups[held.expert]
                 contributions[group.rows, group.places] = expert_rows(
                     hidden[group.rows], pool.gate_up(held.slot), pool.down(held.slot), activation
                 )
+                begin = self._pace.gpu_expert(begin, len(group.rows))
 
         event = self._device.run(
             self._compute, compute, reads=[slot_name(held.slot) for held in experts]

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from policies.api import CPU, GPU
 from policies.costs import CostTable
 from policies.decision import STREAMED, Decision
 from policies.plan import IN_FLIGHT, STAGING
 from policies.session import Session
+from runtime.pace import extended
 from runtime.row_groups import RowGroup
 from runtime.transfers import Transfers
 
@@ -77,18 +76,12 @@ def prefill_work(
     shape = session.shape
     cold, arrivals = [], []
     for expert, group in groups.items():
-        cpu = _extended(costs.cpu_ns, len(group.rows))
-        gpu = costs.copy_ns + _extended(costs.gpu_ns, len(group.rows))
-        if shape.staging == 0 or cpu <= gpu:
+        copy_ns = costs.copy_latency_ns + costs.copy_ns
+        streamed = copy_ns + extended(costs.gpu_ns, len(group.rows))
+        if shape.staging == 0 or streamed >= extended(costs.cpu_ns, len(group.rows)):
             cold.append(expert)
             continue
         slot = shape.slots + len(arrivals) % shape.staging
         arrivals.append(Held(expert, slot))
         transfers.start_copy(layer * shape.experts + expert, slot, OUTSIDE_THE_LEDGER, STREAMED)
     return LayerWork(layer, (), tuple(cold), tuple(arrivals))
-
-
-def _extended(table: np.ndarray, rows: int) -> float:
-    """Time at `rows`, continued in proportion beyond the end of the table."""
-    last = len(table) - 1
-    return float(table[rows]) if rows <= last else float(table[last]) * rows / last

@@ -14,7 +14,10 @@ from runtime.transfers import NO_LAYER, Transfers
 
 
 class ObservedSession:
-    """logical: every decision waits until the link is empty, so that no timing can change it."""
+    """logical: the link is drained before each draft step and each end of a layer, so that no
+    timing can change a decision. The begin of a layer sees what had landed when the one before
+    ended, in both modes: it is that moment's snapshot.
+    """
 
     def __init__(
         self,
@@ -35,18 +38,22 @@ class ObservedSession:
     def start_pass(self, last_token: int) -> int:
         """Gamma of the coming pass."""
         self.observations.append(Observation(calls.START_PASS, token=last_token))
+        self._publish()
         return self.session.start_pass(last_token)
 
     def draft_step(self, pass_index: int, step: int, token: int) -> Decided:
         """After draft step `step` of the pass."""
+        self._publish()
         decided = self._ask(pass_index, NO_LAYER, lambda: self.session.draft_step(step, token))
         self.observations.append(
             Observation(calls.DRAFT_STEP, step, token, decided.decision.landed)
         )
         return decided
 
-    def enter_layer(self, pass_index: int, routing: Routing) -> Decided:
-        """The routing of a layer is known."""
+    def enter_layer(self, pass_index: int, routing: Routing, since_ns: int) -> Decided:
+        """The routing of a layer is known; the layer before, or drafting, ended at `since_ns`."""
+        if not self._logical:
+            self._transfers.publish(since_ns)
         decided = self._ask(pass_index, routing.layer, lambda: self.session.enter_layer(routing))
         self.observations.append(
             Observation(
@@ -62,6 +69,7 @@ class ObservedSession:
 
     def leave_layer(self, pass_index: int, layer: int) -> Decided:
         """The layer has joined."""
+        self._publish()
         decided = self._ask(pass_index, layer, lambda: self.session.leave_layer(layer))
         self.observations.append(
             Observation(calls.LEAVE_LAYER, layer, landed=decided.decision.landed)
@@ -74,9 +82,12 @@ class ObservedSession:
         self.session.end_pass(accepted)
 
     def _ask(self, pass_index: int, layer: int, decide: Callable[[], Decision]) -> Decided:
-        if self._logical:
-            self._transfers.drain()
         self._transfers.where(pass_index, layer)
         begin = self._clock_ns()
         decision = decide()
         return Decided(decision, self._clock_ns() - begin)
+
+    def _publish(self) -> None:
+        if self._logical:
+            self._transfers.drain()
+        self._transfers.publish(self._clock_ns())

@@ -6,6 +6,7 @@ from runtime.device import Device
 from runtime.layer_driver import LayerDriver
 from runtime.measured_log import MeasuredLog
 from runtime.observed_session import ObservedSession
+from runtime.pace import Pace
 from runtime.pass_listener import PassListener
 from runtime.transfers import Transfers
 from runtime.verify_rules import Verdict
@@ -21,10 +22,12 @@ class OffloadListener(PassListener):
         driver: LayerDriver,
         transfers: Transfers,
         log: MeasuredLog,
+        pace: Pace,
     ) -> None:
         self._device, self._observed, self._driver = device, observed, driver
-        self._transfers, self._log = transfers, log
+        self._transfers, self._log, self._pace = transfers, log, pace
         self._request = 0
+        self._since_ns = 0
 
     def start_request(self, request: int, prompt: Sequence[int]) -> None:
         self._request = request
@@ -40,12 +43,14 @@ class OffloadListener(PassListener):
         begin = self._device.clock_ns()
         gamma = min(self._observed.start_pass(last_token), gamma_max)
         self._log.begin_pass(self._request, begin, gamma)
+        self._since_ns = begin
         return gamma
 
     def draft_step(self, step: int, token: int, margin: float) -> None:
-        now = self._device.clock_ns()
+        self._pace.draft_step(self._since_ns)
+        self._since_ns = self._device.clock_ns()
         decided = self._observed.draft_step(self._log.pass_index, step, token)
-        self._log.draft(step, token, now, decided)
+        self._log.draft(step, token, self._since_ns, decided)
 
     def before_verify(self, rows: Sequence[int]) -> None:
         self._driver.since_ns = self._device.clock_ns()
@@ -56,5 +61,6 @@ class OffloadListener(PassListener):
 
     def end_pass(self, accepted: int, committed: Sequence[int]) -> None:
         self._observed.end_pass(accepted)
+        self._pace.head(self._driver.since_ns)
         self._log.end_pass(accepted, len(committed), self._device.clock_ns())
         self._log.copies(self._transfers.take_records())

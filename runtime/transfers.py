@@ -59,7 +59,8 @@ class Transfers:
         self._newest: dict[int, _Copy] = {}  # by slot: the copy whose bytes it holds or will hold
         self._unread: set[int] = set()  # staging buffers whose reader is not enqueued yet
         self._records: list[CopyRecord] = []
-        self._landed: list[tuple[int, int]] = []
+        self._landed: deque[CopyRecord] = deque()  # into slots, not published yet
+        self._published: list[tuple[int, int]] = []
         self._count = 0
         self._pass_index, self._layer = 0, NO_LAYER
 
@@ -69,28 +70,28 @@ class Transfers:
 
     def start_copy(self, expert: int, slot: int, generation: int, kind: int) -> None:
         """Put a copy on the link, behind all earlier ones."""
-        self._waiting.append(
-            _Copy(
-                self._count,
-                expert,
-                slot,
-                generation,
-                kind,
-                self._pass_index,
-                self._layer,
-                self._device.clock_ns(),
-            )  # fmt: skip
-        )
+        where = self._pass_index, self._layer
+        issued = self._device.clock_ns()
+        self._waiting.append(_Copy(self._count, expert, slot, generation, kind, *where, issued))
         self._count += 1
         self._issue()
 
-    def landed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slots and generations, int64 [n], of the copies into slots that landed since the last
-        call. DeviceError if a copy failed.
+    def publish(self, until_ns: int) -> None:
+        """Let the session know of copies that landed up to `until_ns`. One such moment serves
+        everything that a decision sees; later landings are for the next one.
         """
         self._collect()
-        arrays = np.array(self._landed, np.int64).reshape(-1, 2)
-        self._landed = []
+        while self._landed and self._landed[0].landing_ns <= until_ns:
+            copy = self._landed.popleft()
+            self._published.append((copy.slot, copy.generation))
+
+    def landed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slots and generations, int64 [n], of the copies into slots that were published since the
+        last call. DeviceError if a copy failed.
+        """
+        self._collect()
+        arrays = np.array(self._published, np.int64).reshape(-1, 2)
+        self._published = []
         return arrays[:, 0], arrays[:, 1]
 
     def event_of(self, slot: int, expert: int) -> Any:
@@ -151,27 +152,15 @@ class Transfers:
         device = self._device
         while self._in_flight and device.done(self._in_flight[0].event):
             copy = self._in_flight.popleft()
+            record = self._record(copy)
+            self._records.append(record)
             if copy.kind != STREAMED:
-                self._landed.append((copy.slot, copy.generation))
-            self._records.append(
-                CopyRecord(
-                    copy.copy_id,
-                    copy.expert,
-                    copy.slot,
-                    copy.generation,
-                    copy.kind,
-                    copy.pass_index,
-                    copy.layer,
-                    self._arena.layout.expert_bytes,
-                    copy.issue_ns,
-                    device.begin_ns(copy.event),
-                    device.end_ns(copy.event),
-                )  # fmt: skip
-            )
+                self._landed.append(record)
 
     def _record(self, copy: _Copy) -> CopyRecord:
         begin, end = self._device.begin_ns(copy.event), self._device.end_ns(copy.event)
+        size = self._arena.layout.expert_bytes
         return CopyRecord(
             copy.copy_id, copy.expert, copy.slot, copy.generation, copy.kind, copy.pass_index,
-            copy.layer, self._arena.layout.expert_bytes, copy.issue_ns, begin, end,
+            copy.layer, size, copy.issue_ns, begin, end,
         )  # fmt: skip
