@@ -15,6 +15,7 @@ from experiments.comparison import (
     play,
     play_all,
     refuse_impossible,
+    rivals_from,
     servable,
     table_of,
 )
@@ -43,25 +44,22 @@ def run(config: DictConfig) -> int:
     folder = new_folder(config.outputs, "compare")
     write_run_file(folder, "compare", config, digests(jobs))
     rows = compare(jobs, folder, config.workers, console)
-    keep_runlog(jobs, rows, folder)
+    keep_runlogs(jobs, rows, folder)
     report_on(rows, read_run_file(folder), folder, folder, console, bool(config.pictures))
     return 0
 
 
-def keep_runlog(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> Path:
-    """Play the winner's first job at its best setting once more, with its run log on disk."""
+def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> None:
+    """Play the best policy that speculates, and the winner if it does not, once more on the first
+    workload, with their run logs on disk."""
     main = rows[~rows["sweep"]]
-    result = standing(main)
     ratio, gamma = base_setting(main)
-    found = main[
-        (main["policy"] == result.winner)
-        & (main["cache_ratio"] == ratio)
-        & (main["gamma"] == gamma)
-    ]
-    job = jobs[int(found.index[0])]
-    path = folder / RUNLOGS / f"{job.trace.name}-{job.choice.name}"
-    play(job, path)
-    return path
+    base = main[(main["cache_ratio"] == ratio) & (main["gamma"] == gamma)]
+    best = standing(base[base["speculation"]]).winner if base["speculation"].any() else None
+    for number, label in enumerate(dict.fromkeys((best, standing(main).winner)), start=1):
+        if label is not None:
+            job = jobs[int(base.index[base["policy"] == label][0])]
+            play(job, folder / RUNLOGS / f"{number}-{job.label}-{job.trace.name}".replace(" ", "-"))
 
 
 def jobs_from(config: DictConfig, console: Console) -> list[Job]:
@@ -72,10 +70,9 @@ def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     capacities = capacities_from(config, as_list(config.cache_ratio), as_list(config.slots))
     settings = settings_from(config, machine, capacities, as_list(config.gamma))
     choices = policies_from(config, workloads, console)
-    rival = None
-    if config.no_speculation is not None:
-        (rival,) = choose_policies([str(config.no_speculation)])
-    jobs = plan_jobs(workloads, settings, choices, rival)
+    named = [] if config.no_speculation is None else as_list(config.no_speculation)
+    rivals = rivals_from([str(name) for name in named], choices)
+    jobs = plan_jobs(workloads, settings, choices, rivals)
     refuse_impossible(jobs)
     for model in dict.fromkeys(workload.replay.model for workload in workloads):
         console.print(settings[0].scale_note(model), highlight=False, soft_wrap=True)

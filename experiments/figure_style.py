@@ -14,7 +14,6 @@ COLOURS = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--", "**", "||")
-ORACLE_COLOUR = "#000000"
 DOTS_PER_INCH = 150
 
 
@@ -28,21 +27,17 @@ class Style:
     line: str
 
 
-def styles(policies: Sequence[str], clairvoyant: Sequence[str] = ()) -> dict[str, Style]:
-    """A style per policy, by order; clairvoyant ones are black and dashed."""
-    chosen: dict[str, Style] = {}
-    causal = [name for name in policies if name not in clairvoyant]
-    for index, name in enumerate(causal):
-        chosen[name] = Style(
+def styles(policies: Sequence[str]) -> dict[str, Style]:
+    """A style per policy, by order."""
+    return {
+        name: Style(
             COLOURS[index % len(COLOURS)],
             MARKERS[index % len(MARKERS)],
             HATCHES[index % len(HATCHES)],
             "-" if index < len(COLOURS) else ":",
         )
-    for index, name in enumerate(name for name in policies if name in clairvoyant):
-        marker = ("x", "+", "1", "2")[index % 4]
-        chosen[name] = Style(ORACLE_COLOUR, marker, "", ("--", ":", "-.")[index % 3])
-    return chosen
+        for index, name in enumerate(policies)
+    }
 
 
 def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Figure, Axes]:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from experiments.figure_style import Style, new_figure, styles
 from experiments.ranking import TPS, standing
+from experiments.tables import ORACLE
 
 TPS_AXIS = "committed tokens per second (TPS)"
 
@@ -24,7 +25,7 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
         )
     figure, axes = new_figure(title + _mark(rows), width=10.0)
     causal = rows[~rows["clairvoyant"]]
-    look = row_styles(rows)
+    look = row_styles(causal)
     workloads = list(dict.fromkeys(rows["workload"]))
     policies = list(dict.fromkeys(causal["policy"]))
     width = 0.8 / len(policies)
@@ -41,7 +42,7 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
         if workload in oracle.index:
             axes.hlines(
                 oracle[workload], place - 0.42, place + 0.42, color="black", linestyle="--",
-                label="best clairvoyant" if place == 0 else None,
+                label=ORACLE if place == 0 else None,
             )  # fmt: skip
     axes.set_xticks(np.arange(len(workloads)), workloads)
     axes.set_ylabel(TPS_AXIS)
@@ -98,21 +99,23 @@ def placements(rows: pd.DataFrame) -> Figure:
 
 def row_styles(rows: pd.DataFrame) -> dict[str, Style]:
     """Styles of the policies of a table, in order of appearance."""
-    foreseeing = list(rows.loc[rows["clairvoyant"], "policy"].unique())
-    return styles(list(dict.fromkeys(rows["policy"])), foreseeing)
+    return styles(list(dict.fromkeys(rows["policy"])))
 
 
 def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
     """Lines of mean TPS over `key`, one per policy."""
-    table = rows.groupby(["policy", key], sort=False)[TPS].mean().reset_index()
-    look = row_styles(rows)
-    figure, axes = new_figure(_sweep_title(rows, table, key) + _mark(rows))
-    for policy, style in look.items():
+    causal = rows[~rows["clairvoyant"]]
+    table = causal.groupby(["policy", key], sort=False)[TPS].mean().reset_index()
+    figure, axes = new_figure(_sweep_title(table, key) + _mark(rows))
+    for policy, style in row_styles(causal).items():
         line = table[table["policy"] == policy].sort_values(key)
         axes.plot(
             line[key], line[TPS], label=policy, color=style.colour, marker=style.marker,
             linestyle=style.line, linewidth=1.8, markersize=6,
         )  # fmt: skip
+    oracle = rows[rows["clairvoyant"]].groupby(["workload", key])[TPS].max().groupby(key).mean()
+    if len(oracle):
+        axes.plot(oracle.index, oracle, color="black", linestyle="--", marker="x", label=ORACLE)
     axes.set_xlabel(label)
     axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads")
     axes.set_ylim(bottom=0)
@@ -120,9 +123,7 @@ def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
     return figure
 
 
-def _sweep_title(rows: pd.DataFrame, table: pd.DataFrame, key: str) -> str:
-    foreseeing = set(rows.loc[rows["clairvoyant"], "policy"])
-    causal = table[~table["policy"].isin(foreseeing)]
+def _sweep_title(causal: pd.DataFrame, key: str) -> str:
     best = causal.loc[causal[TPS].idxmax()]
     value = f"{best[key]:.0%}" if key == "cache_ratio" else f"{best[key]}"
     name = "cache ratio" if key == "cache_ratio" else "gamma"

@@ -42,8 +42,7 @@ def report_on(
 ) -> Standing:
     """Print tables, write winner.yaml and pictures into `folder`, print the sentence."""
     main = rows[~rows["sweep"]]
-    for shown in comparison_tables(main):
-        console.print(shown)
+    console.print(*comparison_tables(main), sep="\n\n")
     result = standing(main)
     winner: Winner = winner_of(main, result, record["source_hash"], record["inputs"])
     paths = [write_winner(folder, winner)]
