@@ -32,6 +32,8 @@ def comparison_rows(
                 "share_cpu": 0.9 - speed / 100,
                 "tokens_per_pass": 2.5,
                 "bytes_copied": 2**30,
+                "speculation": True,
+                "sweep": False,
             }
             for workload, factor in WORKLOADS.items()
             for ratio in ratios

@@ -13,8 +13,7 @@ from tests.experiments.comparison_rows import comparison_rows
 
 def shown(rows: pd.DataFrame, width: int = 120) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
-    for table in comparison_tables(rows):
-        console.print(table)
+    console.print(*comparison_tables(rows), sep="\n")
     return console.export_text()
 
 
@@ -31,6 +30,7 @@ def test_one_table_per_setting_with_all_policies() -> None:
     assert "cache ratio 10%" in text and "cache ratio 25%" in text
     for name in ("all_cpu", "lru_cpu", "spac", "belady*", "window_oracle*"):
         assert text.count(f" {name} ") == 2
+    assert text.count(" best clairvoyant* ") == 2
     assert "* sees the future" in text
 
 
