@@ -1,5 +1,4 @@
-"""Driver: plays requests, passes and layers on the lanes, asking the session at every decision
-point."""
+"""Driver: plays requests, passes and layers, asking the session at every decision point."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ Steps = Generator[simpy.Event, Any, Any]
 
 
 class Driver:
-    """`passed`: called with each window after its pass; `only_gamma`: the one window of a
-    clairvoyant."""
+    """`passed`: called with each window after its pass; `only_gamma`: a clairvoyant's window."""
 
     def __init__(
         self,

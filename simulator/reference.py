@@ -1,7 +1,6 @@
-"""The reference engine: SimPy processes for link, host, GPU lane and CPU lane, in integer
-nanoseconds.
+"""The reference engine: SimPy processes for link, host, GPU lane and CPU lane, in integer ns.
 
-It is written to be read. The physics is stated in ARCHITECTURE.md; a second engine states it again.
+It is written to be read. What it plays is stated in the package's docstring (simulator/__init__.py).
 """
 
 from __future__ import annotations
