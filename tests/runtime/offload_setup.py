@@ -1,5 +1,6 @@
 """What the tests of the offloading engine share: costs, forced policies, devices, engines."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,12 @@ class ForcedPolicy:
         return tuple(Copy(int(e), int(s)) for e, s in pairs)[: min(view.credits, 4)]
 
 
+def engine_threads() -> list[str]:
+    """Names of the threads of engines and stand-ins that are alive."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith(("standin-", "cpu-experts"))]
+
+
 def fast_standin(checker: HazardChecker | None = None, rate: float | None = None) -> StandIn:
     """A stand-in whose link has no latency, and no limit unless `rate` (bytes/s) is given."""
     return StandIn({COPY: Link(rate)}, checker)
@@ -146,10 +153,14 @@ def random_arena(layout: ExpertLayout, device: StandIn, seed: int = 0) -> HostAr
 def tiny_engine(
     path: Path, policy: Any, device: StandIn | None = None, log: Path | None = None, **changes: Any
 ) -> OffloadedEngine:
-    """An engine on the tiny pair in `path`; `changes` to EngineSettings(slots=6, gamma=3)."""
+    """An engine on the tiny pair in `path`; `changes` to EngineSettings(slots=6, gamma=3) and, for
+    names of the cost table, one time for any number of rows.
+    """
+    times = {name: changes.pop(name) for name in ("cpu_ns", "gpu_ns") if name in changes}
+    ones = (np.arange(ROWS + 1) > 0).astype(np.int64)
+    costs = flat_costs(**{name: ones * time for name, time in times.items()})
     settings = replace(EngineSettings(slots=6, gamma=3), **changes)
     draft = path / "draft" if settings.gamma else None
-    costs = changes.pop("costs", None) or flat_costs()
     return OffloadedEngine(
         path / "target", draft, device or fast_standin(), policy, costs, settings, log
     )
