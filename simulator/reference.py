@@ -1,6 +1,6 @@
 """The reference engine: SimPy processes for link, host, GPU lane and CPU lane, in integer ns.
 
-It is written to be read. What it plays is stated in the package's docstring (simulator/__init__.py).
+It is written to be read. What it plays is stated in the package's docstring.
 """
 
 from __future__ import annotations
