@@ -26,7 +26,7 @@ from experiments.pictures import base_setting
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import standing
+from experiments.ranking import sentence, standing
 from experiments.report import RUNLOGS, report_on
 from experiments.setting import settings_from
 from experiments.tables import write_table
@@ -45,7 +45,9 @@ def run(config: DictConfig) -> int:
     write_run_file(folder, "compare", config, digests(jobs))
     rows = compare(jobs, folder, config.workers, console)
     keep_runlogs(jobs, rows, folder)
-    report_on(rows, read_run_file(folder), folder, folder, console, bool(config.pictures))
+    record = read_run_file(folder)
+    result = report_on(rows, record, folder, folder, console, bool(config.pictures))
+    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
     return 0
 
 
