@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from policies.api import Clairvoyant, Shape
+from policies.api import Clairvoyant
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.session import Session
@@ -77,7 +77,12 @@ class OffloadedEngine:
         draft_model = open_draft_model(draft, facts, place, settings.dtype)
         pool = SlotPool(layout, settings.slots, settings.staging, device)
         self._transfers = Transfers(device, arena, pool)
-        self.session = Session(policy, _shape(layout, facts, settings), costs, self._transfers)
+        self.session = Session(
+            policy,
+            settings.shape(layout.layers, layout.experts, facts.top_k),
+            costs,
+            self._transfers,
+        )
         logical = settings.mode == "logical"
         observed = ObservedSession(self.session, self._transfers, device.clock_ns, logical)
         self._observed = observed
@@ -185,18 +190,6 @@ def _refuse_clairvoyant(policy: Any) -> None:
             f"policy {policy.name} must be shown the future, which only the simulator can do; "
             "choose another policy"
         )
-
-
-def _shape(layout: ExpertLayout, facts: CheckpointFacts, settings: EngineSettings) -> Shape:
-    return Shape(
-        layers=layout.layers,
-        experts=layout.experts,
-        top_k=facts.top_k,
-        slots=settings.slots,
-        staging=settings.staging,
-        gamma_max=settings.gamma,
-        launch_early=settings.launch_early,
-    )
 
 
 def _run_info(
