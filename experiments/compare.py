@@ -26,8 +26,8 @@ from experiments.pictures import base_setting
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import sentence, standing
-from experiments.report import RUNLOGS, report_on
+from experiments.ranking import standing
+from experiments.report import RUNLOGS, show_report, write_report
 from experiments.setting import settings_from
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
@@ -46,8 +46,7 @@ def run(config: DictConfig) -> int:
     rows = compare(jobs, folder, config.workers, console)
     keep_runlogs(jobs, rows, folder)
     record = read_run_file(folder)
-    result = report_on(rows, record, folder, folder, console, bool(config.pictures))
-    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
+    show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
     return 0
 
 

@@ -87,12 +87,17 @@ def placements(rows: pd.DataFrame) -> Figure:
             edgecolor="white", height=0.72,
         )  # fmt: skip
         left += shares
-    axes.set_yticks(np.arange(len(table)), list(table.index))
+    foreseeing = set(rows.loc[rows["clairvoyant"], "policy"])
+    names_shown = [f"{name}*" if name in foreseeing else name for name in table.index]
+    axes.set_yticks(np.arange(len(table)), names_shown)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel(f"share of active experts, mean over workloads, {_setting(rows)}")
+    axes.set_xlabel(
+        f"share of active experts, mean over workloads, {_setting(rows)}"
+        + ("; * sees the future" if foreseeing else "")
+    )
     _legend(figure, axes)
     return figure
 

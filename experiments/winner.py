@@ -52,12 +52,15 @@ def winner_of(
     speeds = won.groupby(["cache_ratio", "gamma"])[TPS].mean()
     ratio, gamma = speeds.idxmax()
     row = won[(won["cache_ratio"] == ratio) & (won["gamma"] == gamma)].iloc[0]
+    speculates = bool(row["speculation"])
+    # Without a draft the winner also had the slots that the draft's VRAM gave.
+    given = row["slots"] / (row["trace_layers"] * row["trace_experts"])
     return Winner(
         policy=str(row["policy_name"]),
         target=str(row["target"]),
         parameters=json.loads(row["parameters"]),
-        gamma=int(gamma) if row["speculation"] else 0,
-        cache_ratio=float(ratio),
+        gamma=int(gamma) if speculates else 0,
+        cache_ratio=float(ratio) if speculates else round(float(given), 4),
         model=str(row["model"]),
         hardware=str(row["hardware"]),
         source_hash=source_hash,
