@@ -11,7 +11,7 @@ import simpy
 
 from policies import api
 from policies.costs import CostTable
-from policies.decision import Decision
+from policies.decision import PREFETCH, Decision
 from policies.errors import UserError
 from policies.session import Session
 from simulator.backend import LinkBackend
@@ -148,7 +148,9 @@ class Driver:
         decision_ns: int,
     ) -> Steps:
         """Process: from t1 (now) to the join; returns the layer's row."""
-        started = {copy.expert: copy for copy in self.backend.started}
+        # An expert that is streamed now may also be prefetched for later: two copies, and the lanes
+        # wait for the first.
+        started = {copy.expert: copy for copy in self.backend.started if copy.kind != PREFETCH}
         work = self._work(decision, layer, started)
         decided = self._decide(self.env.now_ns + to_host_ns, decision_ns)
         row = LayerRecord(

@@ -184,3 +184,21 @@ def test_gpu_runs_copies_in_landing_order_after_residents() -> None:
     assert times(log, 0, 1)["gpu_begin"] == first
     assert times(log, 0, 1)["gpu_end"] == second + 200
     assert times(log, 0, 1)["gpu_busy"] == 400
+
+
+def test_an_expert_may_be_streamed_now_and_prefetched_for_later() -> None:
+    replay = ListReplay([[one_row([0, 1])] * 2], experts=4)
+    plans = {
+        (0, 0): LayerPlan(
+            {0: STREAM, 1: STREAM},
+            demand=(Copy(0, -1), Copy(1, -1)),
+            prefetch=(Copy(0, 0),),
+        )
+    }
+    # A layer long enough for three credits, a head long enough for the copies to land in.
+    costs = round_costs(dense_ns=round_costs().dense_ns * 2, pass_ns=1000)
+    log = simulate(replay, Scripted(plans=plans), costs, settings())
+    begun = [(begin, end) for _, _, begin, end in copies(log)]
+    assert begun == [(1100, 1500), (1700, 2100), (2100, 2500)]
+    assert times(log, 0)["gpu_end"] == 2300
+    assert layer_row(log, 0, 1)["hit"].tolist() == [1, 0]
