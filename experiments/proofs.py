@@ -1,8 +1,7 @@
-"""The three proofs of `spac run`, as rows of a table and of proofs.json."""
+"""The proofs of `spac run`, as rows of a table and of proofs.json."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -11,6 +10,7 @@ from experiments.logical_time import prove_logical_time
 from policies.costs import CostTable
 from runtime.device import Device
 from runtime.engine import OffloadedEngine
+from runtime.hazards import HazardChecker
 from runtime.lossless import prove_lossless
 from runtime.observation_replay import prove_observation_replay
 from runtime.observations import FILE_NAME, read_observations
@@ -51,10 +51,10 @@ def lossless(
     return Proof(name, proof.identical, detail)
 
 
-def replayed(
-    engine: OffloadedEngine, log: Path, make_policy: Callable[[], Any], costs: CostTable
-) -> Proof:
+def replayed(engine: OffloadedEngine, make_policy: Callable[[], Any], costs: CostTable) -> Proof:
     """A fresh policy, told the recorded observations, makes the recorded plans."""
+    log = engine.log_path
+    assert log is not None
     observations = read_observations(log / FILE_NAME)
     plans = plans_of(read_runlog(log))
     shape = engine.session.shape
@@ -83,6 +83,15 @@ def logical_time(
         min(tokens, LONGEST_GENERATION),
     )
     return Proof(name, result.identical, _counted(result))
+
+
+def ordered(checker: HazardChecker) -> Proof:
+    """Every access to a slot or message buffer was ordered after those that it must follow."""
+    found = checker.hazards
+    detail = f"{checker.checked} accesses"
+    if found:
+        detail += f", {len(found)} not ordered, first: {found[0]}"
+    return Proof("no copy races with a reader", not found, detail)
 
 
 def proofs_table(proofs: Sequence[Proof]) -> Table:

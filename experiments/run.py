@@ -21,7 +21,9 @@ from policies.api import Routing
 from policies.compile import source_hash
 from policies.errors import UserError
 from policies.session import Session
+from runtime.device import DeviceError
 from runtime.engine import OffloadedEngine
+from runtime.hazards import HazardChecker
 from runtime.observation_replay import RecordedLandings
 from runtime.tokenizers import tokenizer_hash
 from traces.atomic import write_atomically
@@ -45,13 +47,22 @@ def run(config: DictConfig) -> int:
     folder = _folder(config)
     write_run_file(folder, "run", config, {"tokenizer": tokenizer_hash(choice.target)})
     announce(choice, console)
-    texts, engine = generate(choice, folder / RUNLOG, console, stream=config["prompt"] is not None)
-    figures = metrics(read_runlog(folder / RUNLOG))
-    write_atomically(folder / "metrics.json", json.dumps(asdict(figures), indent=2).encode())
+    checker = HazardChecker() if config["proofs"] else None
+    stream = config["prompt"] is not None
+    try:
+        texts, engine = generate(choice, folder / RUNLOG, console, stream, checker)
+    except DeviceError as error:
+        console.print(f"error: {error}; finished passes are in {folder / RUNLOG}", **_PLAIN)
+        return 1
     decoded = [choice.tokenizer.decode(text) for text in texts]
     write_atomically(folder / "texts.json", json.dumps(decoded, indent=2).encode())
+    figures = metrics(read_runlog(folder / RUNLOG))
+    write_atomically(folder / "metrics.json", json.dumps(asdict(figures), indent=2).encode())
     console.print(metrics_table(figures, f"{choice.policy.label}, measured on the stand-in"))
-    tried = prove(choice, engine, texts, folder, console) if config["proofs"] else []
+    tried = []
+    if checker is not None:
+        tried = [*prove(choice, engine, texts, console), proofs.ordered(checker)]
+        keep(tried, folder, console)
     console.print(str(folder), highlight=False, soft_wrap=True)
     return 1 if any(proof.holds is False for proof in tried) else 0
 
@@ -71,12 +82,16 @@ def announce(choice: RunChoice, console: Console) -> None:
 
 
 def generate(
-    choice: RunChoice, log: Path, console: Console, stream: bool
+    choice: RunChoice,
+    log: Path,
+    console: Console,
+    stream: bool,
+    checker: HazardChecker | None = None,
 ) -> tuple[list[list[int]], OffloadedEngine]:
     """New tokens of every prompt, and the closed engine. The first of several is warm-up."""
     rehearse(choice)
     engine = OffloadedEngine(
-        choice.target, choice.draft, choice.device(), choice.policy.build(), choice.costs,
+        choice.target, choice.draft, choice.device(checker), choice.policy.build(), choice.costs,
         choice.settings, log,
     )  # fmt: skip
     texts: list[list[int]] = []
@@ -115,21 +130,23 @@ def prove(
     choice: RunChoice,
     engine: OffloadedEngine,
     texts: list[list[int]],
-    folder: Path,
     console: Console,
 ) -> list[Proof]:
-    """All three proofs, printed and kept."""
+    """Same text, same plans from the same observations, same plans as the simulator."""
     build, tokens = choice.policy.build, choice.max_new_tokens
     with console.status("proving"):
-        tried = [
+        return [
             proofs.lossless(engine, choice.prompts, texts, tokens),
-            proofs.replayed(engine, folder / RUNLOG, build, choice.costs),
+            proofs.replayed(engine, build, choice.costs),
             proofs.logical_time(engine, choice.prompts, build, choice.device, tokens),
         ]
+
+
+def keep(tried: list[Proof], folder: Path, console: Console) -> None:
+    """Write proofs.json and print the table."""
     data = json.dumps([proof.as_data() for proof in tried], indent=2)
     write_atomically(folder / "proofs.json", data.encode())
     console.print(proofs.proofs_table(tried))
-    return tried
 
 
 def _folder(config: DictConfig) -> Path:
