@@ -96,7 +96,7 @@ class DraftRecipe:
     )
     # Layers of the target whose attention and norm weights the draft starts from.
     source_layers: tuple[int, ...] = (0, 2, 5, 7)
-    schedule: Schedule = field(default_factory=lambda: Schedule(1200, 3e-3, 60, 0.6))
+    schedule: Schedule = field(default_factory=lambda: Schedule(1000, 3e-3, 60, 0.6))
     sequences_per_rank: int = 8
     # How many of them the target wrote; the others are training text.
     sampled_per_rank: int = 6
