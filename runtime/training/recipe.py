@@ -92,7 +92,9 @@ class DraftRecipe:
 
     seed: int = 3
     shape: NetworkShape = field(
-        default_factory=lambda: NetworkShape(layers=4, experts=0, dense_width=512)
+        default_factory=lambda: NetworkShape(
+            layers=4, experts=0, experts_per_token=0, expert_width=0, dense_width=512
+        )
     )
     # Layers of the target whose attention and norm weights the draft starts from.
     source_layers: tuple[int, ...] = (0, 2, 5, 7)
