@@ -50,8 +50,10 @@ def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     ]
     note = (
         "best, oracle: share of the speed of the fastest policy and of the best clairvoyant "
-        "schedule, mean over workloads; hits: of active experts, counted by tokens"
+        "schedule, mean over workloads"
     )
+    if rows["workload"].nunique() <= MANY:
+        note += "; hits: of active experts, counted by tokens"
     if rows["clairvoyant"].any():
         note += f"; * sees the future and never wins, {ORACLE}*: the best of these in each workload"
     return [*shown, Text(note, style="dim")]
