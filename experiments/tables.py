@@ -37,7 +37,7 @@ def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise UserError(f"{folder}: no finished row, it has no {path.name}")
-    return pd.read_parquet(path)
+    return pd.read_parquet(path, use_threads=False)
 
 
 def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
