@@ -43,7 +43,7 @@ def admit_misses(ledger, state, observation, plan):
     keys = np.empty(PREFETCH_LIMIT, np.int64)
     utilities = np.empty(PREFETCH_LIMIT, np.float64)
     counts = np.empty(PREFETCH_LIMIT, np.int64)
-    length = 0
+    length = np.int64(0)
     if state.clock[LAYER] >= 0:
         length = _offer_layer(
             ledger, state, observation, keys, utilities, counts, length,
