@@ -31,6 +31,7 @@ CHEAPER = 5
 SPLIT = 6
 ASSIGNMENT = 7
 GREEDY = 8
+BY_GAIN = 9
 
 # movers: what to copy in ahead of time, what to drop for it
 STILL = 0

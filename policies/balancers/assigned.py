@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies import api
+from policies import api, kinds
 from policies.balancers.assignment import MISSING, RESIDENT, UNDER_WAY, solve_assignment
-from policies.balancers.assignment_greedy import solve_greedily
+from policies.balancers.assignment_greedy import solve_by_gain, solve_greedily
 from policies.balancers.copied import place_kept, place_streamed
 from policies.compile import kernel
 from policies.ledger import NOWHERE, copies_in_flight, is_ready
@@ -22,28 +22,28 @@ NODE_LIMIT = 20_000
 
 
 @kernel
-def place_assigned(ledger, state, costs, observation, plan, layer, staging, early, exact):
+def place_assigned(ledger, state, costs, observation, plan, layer, staging, early, solver):
     """Solve the program for `layer` and write its placements and copies into the plan. `early`:
-    residents must stay on the GPU; `exact`: the search, else greedy."""
+    residents must stay on the GPU; `solver`: kinds.ASSIGNMENT (exact), GREEDY or BY_GAIN."""
     expert_slot, taken = ledger.expert_slot, plan.taken
     counts, active, placement = observation.counts, observation.active, plan.placement
     total = observation.size[0]
     base = layer * counts.shape[0]
     rows = 0
-    kinds = np.zeros(total, np.int64)
+    held = np.zeros(total, np.int64)
     for place in range(total):
         expert = active[place]
         rows = max(rows, counts[expert])
         slot = expert_slot[base + expert]
         if slot == NOWHERE:
-            kinds[place] = MISSING
+            held[place] = MISSING
         elif is_ready(ledger, base + expert):
             taken[slot] = 1
         else:
-            kinds[place] = UNDER_WAY
+            held[place] = UNDER_WAY
     members = np.zeros((3, rows + 1), np.int64)
     for place in range(total):
-        members[kinds[place], counts[active[place]]] += 1
+        members[held[place], counts[active[place]]] += 1
     # Classes by kind, most rows first.
     most = 3 * rows
     kind = np.zeros(most, np.int64)
@@ -81,15 +81,20 @@ def place_assigned(ledger, state, costs, observation, plan, layer, staging, earl
     chosen = np.zeros(classes, np.int64)
     kind, available, forced = kind[:classes], available[:classes], forced[:classes]
     cpu, gpu = cpu[:classes], gpu[:classes]
-    if exact:
+    if solver == kinds.ASSIGNMENT:
         solve_assignment(
             kind, available, forced, cpu, gpu, gpu_start_ns, link_free_ns, copy_ns, extra_ns,
             allowed, NODE_LIMIT, chosen,
         )  # fmt: skip
-    else:
+    elif solver == kinds.GREEDY:
         solve_greedily(
-            kind, available, forced, count[:classes], cpu, gpu, gpu_start_ns, link_free_ns,
-            copy_ns, extra_ns, allowed, chosen,
+            kind, available, forced, cpu, gpu, gpu_start_ns, link_free_ns, copy_ns, extra_ns,
+            allowed, chosen,
+        )  # fmt: skip
+    else:
+        solve_by_gain(
+            kind, available, forced, cpu, gpu, gpu_start_ns, link_free_ns, copy_ns, extra_ns,
+            allowed, chosen,
         )  # fmt: skip
     keep = state.parameters[BALANCER, KEEP] > 0.0
     for index in range(classes):
@@ -99,7 +104,7 @@ def place_assigned(ledger, state, costs, observation, plan, layer, staging, earl
             for place in range(total):
                 expert = active[place]
                 if (
-                    kinds[place] == kind[index]
+                    held[place] == kind[index]
                     and counts[expert] == count[index]
                     and placement[expert] == api.UNUSED
                     and (

@@ -32,10 +32,9 @@ def balance(program, state, costs, ledger, observation, plan, layer, staging, la
         place_cheaper(ledger, state, costs, observation, plan, layer, staging)
     elif kind == kinds.SPLIT:
         place_split(ledger, state, costs, observation, plan, layer, staging)
-    elif kind == kinds.ASSIGNMENT or kind == kinds.GREEDY:
+    elif kind == kinds.ASSIGNMENT or kind == kinds.GREEDY or kind == kinds.BY_GAIN:
         place_assigned(
-            ledger, state, costs, observation, plan, layer, staging, launch_early,
-            kind == kinds.ASSIGNMENT,
+            ledger, state, costs, observation, plan, layer, staging, launch_early, kind
         )  # fmt: skip
     else:
         place_by_residency(ledger, observation, plan, layer)

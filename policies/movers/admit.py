@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from policies import api
 from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
@@ -14,13 +15,15 @@ from policies.state import LAYER, PASS
 
 
 @kernel
-def _offer_layer(ledger, state, observation, keys, utilities, counts, length, layer, since):
+def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
     experts = state.utility.shape[1]
     if since < 0:  # before the first pass: a stamp of -1 means never used
         return length
     for expert in range(experts):
         if state.stamp[layer, expert] != since:
             continue
+        if layer == state.clock[LAYER] and plan.placement[expert] >= api.FETCH:
+            continue  # this very plan copies it already
         key = layer * experts + expert
         if ledger.expert_slot[key] == NOWHERE:
             count = 0
@@ -46,13 +49,13 @@ def admit_misses(ledger, state, observation, plan):
     length = np.int64(0)
     if state.clock[LAYER] >= 0:
         length = _offer_layer(
-            ledger, state, observation, keys, utilities, counts, length,
+            ledger, state, observation, plan, keys, utilities, counts, length,
             state.clock[LAYER], state.clock[PASS],
         )  # fmt: skip
     else:
         for layer in range(layers):
             length = _offer_layer(
-                ledger, state, observation, keys, utilities, counts, length,
+                ledger, state, observation, plan, keys, utilities, counts, length,
                 layer, state.clock[PASS] - 1,
             )  # fmt: skip
     for place in range(length):

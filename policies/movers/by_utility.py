@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from policies import api
 from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
@@ -27,7 +28,7 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     if plan.credits[0] <= 0:
         return
     utility_table, taus, quota = state.utility, state.tau, state.quota
-    expert_slot = ledger.expert_slot
+    expert_slot, placement = ledger.expert_slot, plan.placement
     layers, experts = utility_table.shape
     running = state.clock[LAYER]
     keys = np.empty(PREFETCH_LIMIT, np.int64)
@@ -51,6 +52,8 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
             priority = utility * nearness
             if length == PREFETCH_LIMIT and priority < priorities[length - 1]:
                 continue
+            if layer == running and placement[expert] >= api.FETCH:
+                continue  # this very plan copies it already
             key = layer * experts + expert
             if expert_slot[key] == NOWHERE:
                 length = insert_candidate(

@@ -79,8 +79,17 @@ class Assignment(Part):
 
 @dataclass(frozen=True)
 class Greedy(Part):
-    """The same program, solved greedily as DALI and HybriMoE do."""
+    """The same program, solved greedily as DALI does."""
 
     keep: bool = True
     contended: bool = False
     kind = kinds.GREEDY
+
+
+@dataclass(frozen=True)
+class GreedyGain(Part):
+    """The same program, solved greedily as HybriMoE does: copies while the join gets shorter."""
+
+    keep: bool = True
+    contended: bool = False
+    kind = kinds.BY_GAIN

@@ -2,7 +2,7 @@
 evicted, greedy assignment of every layer, prefetch from the next three layers' predictions."""
 
 from policies.composed import ComposedPolicy
-from policies.parts import Average, Greedy, NextLayer
+from policies.parts import Average, GreedyGain, NextLayer
 
 
 def hybrimoe(
@@ -11,5 +11,5 @@ def hybrimoe(
     """`weight` is a; TopP keeps per_top_k * top_k scores. signal=count serves traces without router
     weights."""
     return ComposedPolicy(
-        "hybrimoe", Average(weight, per_top_k), Greedy(), NextLayer(horizon), signal=signal
+        "hybrimoe", Average(weight, per_top_k), GreedyGain(), NextLayer(horizon), signal=signal
     )

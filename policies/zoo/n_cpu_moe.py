@@ -6,7 +6,7 @@ from policies.parts import ByResidency, Fixed, FixedWindow, HighestUtility
 
 
 def n_cpu_moe(gamma: int | None = None) -> ComposedPolicy:
-    """With speculation at the run's gamma. The slots fill in the first passes of a cold start, where
+    """With speculation at the run's gamma. After a cold start the slots fill in the first passes;
     the original loads them before it begins."""
     return ComposedPolicy(
         "n_cpu_moe", Fixed(), ByResidency(), HighestUtility(), window=FixedWindow(gamma),
