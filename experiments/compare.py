@@ -15,18 +15,18 @@ from experiments.comparison import (
     play,
     play_all,
     refuse_impossible,
+    rivals_from,
     servable,
     table_of,
 )
-from experiments.configuration import as_list, options
+from experiments.configuration import as_list, as_mapping, options, whole_number
 from experiments.machine import capacities_from, machine_from
 from experiments.outputs import new_folder
-from experiments.pictures import base_setting
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import standing
-from experiments.report import RUNLOGS, report_on
+from experiments.ranking import best_setting, standing
+from experiments.report import RUNLOGS, show_report, write_report
 from experiments.setting import settings_from
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
@@ -43,39 +43,39 @@ def run(config: DictConfig) -> int:
     folder = new_folder(config.outputs, "compare")
     write_run_file(folder, "compare", config, digests(jobs))
     rows = compare(jobs, folder, config.workers, console)
-    keep_runlog(jobs, rows, folder)
-    report_on(rows, read_run_file(folder), folder, folder, console, bool(config.pictures))
+    keep_runlogs(jobs, rows, folder)
+    record = read_run_file(folder)
+    show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
     return 0
 
 
-def keep_runlog(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> Path:
-    """Play the winner's first job at its best setting once more, with its run log on disk."""
+def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> None:
+    """Play the best policy that speculates, and the winner if it does not, once more on the first
+    workload, with their run logs on disk."""
     main = rows[~rows["sweep"]]
-    result = standing(main)
-    ratio, gamma = base_setting(main)
-    found = main[
-        (main["policy"] == result.winner)
-        & (main["cache_ratio"] == ratio)
-        & (main["gamma"] == gamma)
-    ]
-    job = jobs[int(found.index[0])]
-    path = folder / RUNLOGS / f"{job.trace.name}-{job.choice.name}"
-    play(job, path)
-    return path
+    winner = standing(main).winner
+    ratio, gamma = best_setting(main, winner)
+    base = main[(main["cache_ratio"] == ratio) & (main["gamma"] == gamma)]
+    best = standing(base[base["speculation"]]).winner if base["speculation"].any() else None
+    for number, label in enumerate(dict.fromkeys((best, winner)), start=1):
+        if label is not None:
+            job = jobs[int(base.index[base["policy"] == label][0])]
+            play(job, folder / RUNLOGS / f"{number}-{job.label}-{job.trace.name}".replace(" ", "-"))
 
 
 def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     """All runs that the config asks for, checked before the first begins."""
     names = None if config.trace is None else [str(name) for name in as_list(config.trace)]
-    workloads = open_workloads(names, acceptance_from(config.acceptance), int(config.seed))
+    workloads = open_workloads(
+        names, acceptance_from(config.acceptance), whole_number("seed", config.seed)
+    )
     machine = machine_from(config)
     capacities = capacities_from(config, as_list(config.cache_ratio), as_list(config.slots))
     settings = settings_from(config, machine, capacities, as_list(config.gamma))
     choices = policies_from(config, workloads, console)
-    rival = None
-    if config.no_speculation is not None:
-        (rival,) = choose_policies([str(config.no_speculation)])
-    jobs = plan_jobs(workloads, settings, choices, rival)
+    named = [] if config.no_speculation is None else as_list(config.no_speculation)
+    rivals = rivals_from([str(name) for name in named], choices)
+    jobs = plan_jobs(workloads, settings, choices, rivals)
     refuse_impossible(jobs)
     for model in dict.fromkeys(workload.replay.model for workload in workloads):
         console.print(settings[0].scale_note(model), highlight=False, soft_wrap=True)
@@ -86,7 +86,7 @@ def policies_from(
     config: DictConfig, workloads: list[Workload], console: Console
 ) -> list[PolicyChoice]:
     """The named policies; without names all that the traces can serve."""
-    overrides = config.overrides or {}
+    overrides = as_mapping(config.overrides)
     if config.policy is not None:
         return choose_policies([str(name) for name in as_list(config.policy)], overrides)
     every = choose_policies(options("policy"), overrides)
@@ -119,9 +119,9 @@ def compare(jobs: list[Job], folder: Path, workers: int | None, console: Console
 
 def workers_from(workers: int | None, jobs: int) -> int:
     """Processes to use: as asked, at most one per core and per job."""
-    if workers is not None and int(workers) < 1:
+    wanted = (os.cpu_count() or 1) if workers is None else whole_number("workers", workers)
+    if wanted < 1:
         raise UserError(f"workers={workers}: must be at least 1")
-    wanted = (os.cpu_count() or 1) if workers is None else int(workers)
     return max(1, min(wanted, jobs))
 
 

@@ -1,7 +1,7 @@
 """A comparison: the grid of workloads, settings and policies as jobs, each giving one row."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.policy_choice import PolicyChoice
+from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.setting import Setting
 from experiments.trace_choice import Workload, open_workload
 from policies.errors import UserError
@@ -45,20 +45,32 @@ def plan_jobs(
     workloads: Sequence[Workload],
     settings: Sequence[Setting],
     choices: Sequence[PolicyChoice],
-    rival: PolicyChoice | None,
+    rivals: Mapping[str, PolicyChoice],
     sweep: bool = False,
 ) -> list[Job]:
-    """The grid in the order of its table. `rival`: the policy that plays without speculation."""
+    """The grid in the order of its table. `rivals`: label -> policy that plays without
+    speculation."""
     jobs = []
     for setting in settings:
         for workload in workloads:
             base = (workload.name, workload.path, workload.acceptance, workload.seed)
             jobs += [Job(*base, setting, choice, choice.label, sweep) for choice in choices]
             # A windowed trace has no other window than its own, so it has no rows for gamma 0.
-            if rival is not None and workload.replay.fixed_gamma is None:
+            if workload.replay.fixed_gamma is None:
                 without = replace(setting, speculation=False)
-                jobs.append(Job(*base, without, rival, NO_SPECULATION, sweep))
+                jobs += [Job(*base, without, one, name, sweep) for name, one in rivals.items()]
     return jobs
+
+
+def rivals_from(names: Sequence[str], choices: Sequence[PolicyChoice]) -> dict[str, PolicyChoice]:
+    """Label -> policy played without a draft: those named, and all clairvoyants among `choices`, so
+    that the oracle is one for both ways to decode."""
+    named = choose_policies(names) if names else []
+    rivals = {NO_SPECULATION: named[0]} if len(named) == 1 else {}
+    foreseeing = [choice for choice in choices if named and is_clairvoyant(choice.build())]
+    for choice in [*named[len(rivals) :], *foreseeing]:
+        rivals[f"{NO_SPECULATION} {choice.label}"] = choice
+    return rivals
 
 
 def refuse_impossible(jobs: Sequence[Job]) -> None:
@@ -109,21 +121,27 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
         "speculation": setting.speculation,
         **asdict(metrics(log)),
         "trace_layers": replay.model.layers,
+        "trace_experts": replay.model.experts,
+        "model_layers": setting.machine.model(replay.model).moe_layers,
         "trace_digest": workload.trace.digest,
     }
     return row, log
 
 
 def play_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(index of the job, its row) as they finish. Stopping early leaves no process behind."""
-    if workers == 1:
-        for index, job in enumerate(jobs):
-            yield index, play(job)[0]
+    """(index of the job, its row) as they finish. Stopping early leaves no process behind.
+
+    The first job is played here, so that kernels are compiled once and not by every process.
+    """
+    here = jobs if workers == 1 else jobs[:1]
+    for index, job in enumerate(here):
+        yield index, play(job)[0]
+    if len(here) == len(jobs):
         return
     # Fresh processes: a forked one would inherit the progress bar's thread.
     pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_ignore_interrupt)
     try:
-        futures = {pool.submit(_row, job): index for index, job in enumerate(jobs)}
+        futures = {pool.submit(_row, job): index for index, job in enumerate(jobs) if index}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:

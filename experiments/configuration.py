@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -16,7 +17,7 @@ SINGLE_GROUPS = ("model", "draft", "hardware", "device")
 
 
 def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """(values of the leading positional words, the rest as overrides)."""
+    """(values of leading positional words and of free texts, the rest as overrides)."""
     values: dict[str, str] = {}
     rest = list(words)
     for key in command.positional:
@@ -25,8 +26,12 @@ def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str],
         if KEY_VALUE.match(rest[0]) and not Path(rest[0]).exists():
             break
         values[key] = rest.pop(0)
-    for word in rest:
-        if not word.startswith("-") and not KEY_VALUE.match(word) and not word.startswith("~"):
+    for word in list(rest):
+        key, equals, text = word.partition("=")
+        if key in command.free_text and equals and text != "null":
+            values[key] = text
+            rest.remove(word)
+        elif not word.startswith("-") and not KEY_VALUE.match(word) and not word.startswith("~"):
             raise UserError(
                 f"'{word}' is not of the form key=value; see spac {command.name} --help"
             )
@@ -68,8 +73,7 @@ def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
 
 
 def finish(command: Command, config: DictConfig, values: dict[str, str]) -> DictConfig:
-    """`config` with the user's names of keys, and the positional words, which bypass Hydra's
-    grammar: paths may be odd."""
+    """`config` with the user's names of keys, and the values that bypass Hydra's grammar."""
     with open_dict(config):
         for shown, inner in command.renamed.items():
             config[shown] = config.pop(inner)
@@ -83,7 +87,31 @@ def options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
-def as_list(value: object) -> list[object]:
+def as_list(value: object) -> list[Any]:
     """A single value or a list of them, as a plain list: lists are grids."""
     plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     return list(plain) if isinstance(plain, list) else [plain]
+
+
+def as_mapping(value: object) -> dict[str, Any]:
+    """A node of the config as plain data; empty for null."""
+    if value is None:
+        return {}
+    plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    if not isinstance(plain, dict):
+        raise UserError(f"{value!r}: expected keys with values")
+    return {str(key): content for key, content in plain.items()}
+
+
+def number(key: str, value: object) -> float:
+    """A number; UserError names the key otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{key}={value}: not a number")
+    return float(value)
+
+
+def whole_number(key: str, value: object) -> int:
+    """A whole number; UserError names the key otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UserError(f"{key}={value}: not a whole number")
+    return value

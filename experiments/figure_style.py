@@ -14,7 +14,6 @@ COLOURS = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--", "**", "||")
-ORACLE_COLOUR = "#000000"
 DOTS_PER_INCH = 150
 
 
@@ -28,29 +27,26 @@ class Style:
     line: str
 
 
-def styles(policies: Sequence[str], clairvoyant: Sequence[str] = ()) -> dict[str, Style]:
-    """A style per policy, by order; clairvoyant ones are black and dashed."""
-    chosen: dict[str, Style] = {}
-    causal = [name for name in policies if name not in clairvoyant]
-    for index, name in enumerate(causal):
-        chosen[name] = Style(
+def styles(policies: Sequence[str]) -> dict[str, Style]:
+    """A style per policy, by order."""
+    return {
+        name: Style(
             COLOURS[index % len(COLOURS)],
             MARKERS[index % len(MARKERS)],
             HATCHES[index % len(HATCHES)],
             "-" if index < len(COLOURS) else ":",
         )
-    for index, name in enumerate(name for name in policies if name in clairvoyant):
-        marker = ("x", "+", "1", "2")[index % 4]
-        chosen[name] = Style(ORACLE_COLOUR, marker, "", ("--", ":", "-.")[index % 3])
-    return chosen
+        for index, name in enumerate(policies)
+    }
 
 
 def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Figure, Axes]:
     """A figure with one set of axes and a title that states the finding."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
-    title = textwrap.fill(title, int(width * 10))
-    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    # Over the whole width of the figure: long names of policies push the axes to the right.
+    title = textwrap.fill(title, int(width * 11))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)

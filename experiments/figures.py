@@ -1,16 +1,15 @@
 """Pictures of a comparison: pure functions from its table to a figure. Titles state the finding."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.figure_style import Style, new_figure, styles
-from experiments.ranking import TPS, standing
+from experiments.ranking import TPS, layers_note, standing
 
-TPS_AXIS = "committed tokens per second (TPS)"
+ORACLE = "best clairvoyant"
+TPS_AXIS = "committed tokens per second"
 
 
 def tps_by_policy(rows: pd.DataFrame) -> Figure:
@@ -24,7 +23,7 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
         )
     figure, axes = new_figure(title + _mark(rows), width=10.0)
     causal = rows[~rows["clairvoyant"]]
-    look = row_styles(rows)
+    look = row_styles(causal)
     workloads = list(dict.fromkeys(rows["workload"]))
     policies = list(dict.fromkeys(causal["policy"]))
     width = 0.8 / len(policies)
@@ -41,10 +40,10 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
         if workload in oracle.index:
             axes.hlines(
                 oracle[workload], place - 0.42, place + 0.42, color="black", linestyle="--",
-                label="best clairvoyant" if place == 0 else None,
+                label=ORACLE if place == 0 else "",
             )  # fmt: skip
     axes.set_xticks(np.arange(len(workloads)), workloads)
-    axes.set_ylabel(TPS_AXIS)
+    axes.set_ylabel(TPS_AXIS + layers_note(rows))
     _legend(figure, axes)
     return figure
 
@@ -86,44 +85,49 @@ def placements(rows: pd.DataFrame) -> Figure:
             edgecolor="white", height=0.72,
         )  # fmt: skip
         left += shares
-    axes.set_yticks(np.arange(len(table)), list(table.index))
+    foreseeing = set(rows.loc[rows["clairvoyant"], "policy"])
+    names_shown = [f"{name}*" if name in foreseeing else name for name in table.index]
+    axes.set_yticks(np.arange(len(table)), names_shown)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel(f"share of active experts, mean over workloads, {_setting(rows)}")
+    axes.set_xlabel(
+        f"share of active experts, mean over workloads, {_setting(rows)}"
+        + ("; * sees the future" if foreseeing else "")
+    )
     _legend(figure, axes)
     return figure
 
 
 def row_styles(rows: pd.DataFrame) -> dict[str, Style]:
     """Styles of the policies of a table, in order of appearance."""
-    foreseeing = list(rows.loc[rows["clairvoyant"], "policy"].unique())
-    return styles(list(dict.fromkeys(rows["policy"])), foreseeing)
+    return styles(list(dict.fromkeys(rows["policy"])))
 
 
 def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
     """Lines of mean TPS over `key`, one per policy."""
-    table = rows.groupby(["policy", key], sort=False)[TPS].mean().reset_index()
-    look = row_styles(rows)
-    figure, axes = new_figure(_sweep_title(rows, table, key) + _mark(rows))
-    for policy, style in look.items():
+    causal = rows[~rows["clairvoyant"]]
+    table = causal.groupby(["policy", key], sort=False)[TPS].mean().reset_index()
+    figure, axes = new_figure(_sweep_title(table, key) + _mark(rows))
+    for policy, style in row_styles(causal).items():
         line = table[table["policy"] == policy].sort_values(key)
         axes.plot(
             line[key], line[TPS], label=policy, color=style.colour, marker=style.marker,
             linestyle=style.line, linewidth=1.8, markersize=6,
         )  # fmt: skip
+    oracle = rows[rows["clairvoyant"]].groupby(["workload", key])[TPS].max().groupby(key).mean()
+    if len(oracle):
+        axes.plot(oracle.index, oracle, color="black", linestyle="--", marker="x", label=ORACLE)
     axes.set_xlabel(label)
-    axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads")
+    axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads{layers_note(rows)}")
     axes.set_ylim(bottom=0)
     _legend(figure, axes)
     return figure
 
 
-def _sweep_title(rows: pd.DataFrame, table: pd.DataFrame, key: str) -> str:
-    foreseeing = set(rows.loc[rows["clairvoyant"], "policy"])
-    causal = table[~table["policy"].isin(foreseeing)]
-    best = causal.loc[causal[TPS].idxmax()]
+def _sweep_title(causal: pd.DataFrame, key: str) -> str:
+    best = causal.sort_values(TPS, ascending=False, kind="stable").iloc[0]
     value = f"{best[key]:.0%}" if key == "cache_ratio" else f"{best[key]}"
     name = "cache ratio" if key == "cache_ratio" else "gamma"
     winners = causal.loc[causal.groupby(key)[TPS].idxmax(), "policy"].unique()
@@ -141,7 +145,7 @@ def _mark(rows: pd.DataFrame) -> str:
     return " (approximate: text traces)" if rows["approximate"].any() else ""
 
 
-def _by_workload(rows: pd.DataFrame, workloads: Sequence[str]) -> np.ndarray:
+def _by_workload(rows: pd.DataFrame, workloads: list[str]) -> np.ndarray:
     return rows.groupby("workload")[TPS].mean().reindex(workloads).to_numpy(float)
 
 

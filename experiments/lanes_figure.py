@@ -1,42 +1,41 @@
 """Picture of one verify pass: what GPU, CPU and link did when. A pure function of a run log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.figure_style import new_figure
 from policies.errors import UserError
+from simulator.timeline import Interval, pass_lanes
 from traces.runlog import RunLog
-from traces.runlog_schema import COPY_DEMAND, COPY_PREFETCH, COPY_STREAM, DECODE_PHASE
+from traces.runlog_schema import DECODE_PHASE
 
 MILLISECOND = 1e6
-LANES = ("GPU", "CPU", "link")
+LANES = ("gpu", "cpu", "link")
+LANE_NAMES = ("GPU", "CPU", "link")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of span: its lane, its name in the legend, how it is filled."""
+    """A kind of interval: its name in the legend, how it is filled."""
 
-    lane: str
     name: str
     colour: str
     hatch: str
 
 
-DRAFTING = Kind("GPU", "draft steps", "#999999", "")
-DENSE = Kind("GPU", "attention, router", "#56B4E9", "")
-EXPERTS = Kind("GPU", "experts, GPU", "#009E73", "")
-CPU_EXPERTS = Kind("CPU", "experts, CPU", "#0072B2", "..")
-COPIES = {
-    COPY_DEMAND: Kind("link", "fetch", "#E69F00", "//"),
-    COPY_STREAM: Kind("link", "stream", "#CC79A7", "xx"),
-    COPY_PREFETCH: Kind("link", "prefetch", "#D55E00", "\\\\"),
+KINDS = {
+    ("gpu", "draft"): Kind("draft steps", "#999999", ""),
+    ("gpu", "dense"): Kind("attention, router", "#56B4E9", ""),
+    ("gpu", "experts"): Kind("experts, GPU", "#009E73", ""),
+    ("gpu", "head"): Kind("output head", "#444444", ""),
+    ("cpu", "experts"): Kind("experts, CPU", "#0072B2", ".."),
+    ("link", "demand"): Kind("fetch", "#E69F00", "//"),
+    ("link", "stream"): Kind("stream", "#CC79A7", "xx"),
+    ("link", "prefetch"): Kind("prefetch", "#D55E00", "\\\\"),
 }
-KINDS = (DRAFTING, DENSE, EXPERTS, CPU_EXPERTS, *COPIES.values())
-Spans = dict[Kind, list[tuple[int, int]]]
 
 
 def typical_pass(log: RunLog) -> int:
@@ -49,77 +48,61 @@ def typical_pass(log: RunLog) -> int:
     return int(passes["pass_index"].iloc[middle])
 
 
-def pass_spans(log: RunLog, pass_index: int) -> Spans:
-    """(begin, end) in ns since the begin of the pass, by kind, cut to the pass."""
-    played = log.passes[log.passes["pass_index"] == pass_index].iloc[0]
-    begin, end = int(played["begin_ns"]), int(played["end_ns"])
-    layers = log.layers[log.layers["pass_index"] == pass_index]
-    copies = log.copies[(log.copies["landing_ns"] > begin) & (log.copies["begin_ns"] < end)]
-    found: Spans = {kind: [] for kind in KINDS}
-    found[DRAFTING] = [(begin, int(played["draft_end_ns"]))]
-    found[DENSE] = _pairs(layers, "t0_ns", "t1_ns")
-    found[EXPERTS] = _pairs(layers, "gpu_begin_ns", "gpu_end_ns")
-    found[CPU_EXPERTS] = _pairs(layers, "cpu_begin_ns", "cpu_end_ns")
-    for number, kind in COPIES.items():
-        found[kind] = _pairs(copies[copies["kind"] == number], "begin_ns", "landing_ns")
-    return {
-        kind: [
-            (max(first, begin) - begin, min(last, end) - begin)
-            for first, last in spans
-            if last > first
-        ]
-        for kind, spans in found.items()
-    }
-
-
 def pass_lanes_figure(log: RunLog, pass_index: int | None = None) -> Figure:
     """The three lanes of one pass; the typical one unless told."""
     index = typical_pass(log) if pass_index is None else pass_index
     played = log.passes[log.passes["pass_index"] == index].iloc[0]
-    duration = int(played["end_ns"] - played["begin_ns"])
-    spans = pass_spans(log, index)
-    busy = {
-        lane: busy_ns([span for kind in KINDS if kind.lane == lane for span in spans[kind]])
-        for lane in LANES
-    }
-    shares = ", ".join(f"{lane} {busy[lane] / duration:.0%}" for lane in LANES)
+    begin, end = int(played["begin_ns"]), int(played["end_ns"])
+    duration = end - begin
+    # Copies may reach beyond the pass on both sides: cut them to it.
+    intervals = [
+        replace(one, begin_ns=max(one.begin_ns, begin) - begin, end_ns=min(one.end_ns, end) - begin)
+        for one in pass_lanes(log, index)
+        if (one.lane, one.kind) in KINDS
+    ]
+    busy = {lane: busy_ns([one for one in intervals if one.lane == lane]) for lane in LANES}
+    shares = ", ".join(
+        f"{name} {busy[lane] / duration:.0%}" for lane, name in zip(LANES, LANE_NAMES, strict=True)
+    )
     figure, axes = new_figure(
         f"A pass of {duration / MILLISECOND:.2f} ms under {log.info.policy} keeps busy: {shares}",
         width=11.0, height=3.4,
     )  # fmt: skip
-    for kind in KINDS:
-        bars = [(begin / MILLISECOND, (end - begin) / MILLISECOND) for begin, end in spans[kind]]
+    for key, kind in KINDS.items():
+        bars = [
+            (one.begin_ns / MILLISECOND, (one.end_ns - one.begin_ns) / MILLISECOND)
+            for one in intervals
+            if (one.lane, one.kind) == key
+        ]
         axes.broken_barh(
-            bars, (LANES.index(kind.lane) - 0.36, 0.72), facecolors=kind.colour, hatch=kind.hatch,
+            bars, (LANES.index(key[0]) - 0.36, 0.72), facecolors=kind.colour, hatch=kind.hatch,
             edgecolor="white", linewidth=0.3,
         )  # fmt: skip
-    axes.set_yticks(range(len(LANES)), list(LANES))
+    axes.set_yticks(range(len(LANES)), list(LANE_NAMES))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlim(0, duration / MILLISECOND)
     axes.set_xlabel(
-        f"milliseconds; {log.info.trace}, {int(played['rows'])} rows, {log.info.slots} slots, "
+        f"milliseconds; {log.info.trace}, {log.info.model.layers} layers, "
+        f"gamma {int(played['gamma'])}, {log.info.slots} slots, "
         f"{log.info.hardware}"
     )
-    used = [kind for kind in KINDS if spans[kind]]
+    present = {(one.lane, one.kind) for one in intervals}
     handles = [
         Patch(facecolor=kind.colour, hatch=kind.hatch, edgecolor="white", label=kind.name)
-        for kind in used
+        for key, kind in KINDS.items()
+        if key in present
     ]
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=len(used), fontsize=9, frameon=False
+        handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9, frameon=False
     )
     return figure
 
 
-def busy_ns(spans: list[tuple[int, int]]) -> int:
-    """Time covered by at least one span."""
+def busy_ns(intervals: list[Interval]) -> int:
+    """Time covered by at least one interval."""
     covered, reach = 0, 0
-    for begin, end in sorted(spans):
-        covered += max(0, end - max(begin, reach))
-        reach = max(reach, end)
+    for one in sorted(intervals, key=lambda one: one.begin_ns):
+        covered += max(0, one.end_ns - max(one.begin_ns, reach))
+        reach = max(reach, one.end_ns)
     return covered
-
-
-def _pairs(table: pd.DataFrame, begin: str, end: str) -> list[tuple[int, int]]:
-    return [(int(first), int(last)) for first, last in zip(table[begin], table[end], strict=True)]

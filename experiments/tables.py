@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pandas as pd
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from experiments.ranking import TPS, with_relations
+from experiments.ranking import TPS, layers_note, with_relations
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
 TABLE_NAME = "table"
 APPROXIMATE = "approximate"
+ORACLE = "clairvoyant"
+MANY = 4  # workloads; with more, a terminal of 80 columns has no room for hit rates
 
 
 def write_table(folder: Path, rows: pd.DataFrame, name: str = TABLE_NAME) -> list[Path]:
@@ -38,48 +40,56 @@ def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
     return pd.read_parquet(path)
 
 
-def comparison_tables(rows: pd.DataFrame) -> list[Group]:
+def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     """For each setting: TPS of every policy by workload, its relations to best and oracle."""
     related = with_relations(rows)
     settings = related.groupby(["hardware", "model", "cache_ratio", "gamma"], sort=False)
-    return [
+    shown: list[RenderableType] = [
         _setting_table(part, f"{hardware}, {model}, cache ratio {ratio:.0%}, gamma {gamma}")
         for (hardware, model, ratio, gamma), part in settings
     ]
+    note = (
+        "best, oracle: share of the speed of the fastest policy and of the best clairvoyant "
+        "schedule, mean over workloads; hits: of active experts, counted by tokens"
+    )
+    if rows["clairvoyant"].any():
+        note += f"; * sees the future and never wins, {ORACLE}*: the best of these in each workload"
+    return [*shown, Text(note, style="dim")]
 
 
 def _setting_table(rows: pd.DataFrame, setting: str) -> Group:
     approximate = rows.groupby("workload", sort=False)[APPROXIMATE].any()
-    title = f"tokens per second: {setting}"
+    many = len(approximate) > MANY
+    title = f"tokens per second{layers_note(rows)}: {setting}"
     if approximate.any():
         title += "; approximate where marked ~ (text traces)"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("policy", no_wrap=True)
     for workload, marked in approximate.items():
         table.add_column(f"~{workload}" if marked else str(workload), justify="right")
-    for column in ("best", "oracle", "hits"):
+    for column in ("best", "oracle") if many else ("best", "oracle", "hits"):
         table.add_column(column, justify="right", no_wrap=True)
-    summary = rows.groupby("policy", sort=False)[
-        ["of_best", "of_oracle", "hit_rate_per_token"]
-    ].mean()
     speeds = rows.pivot(index="policy", columns="workload", values=TPS)[list(approximate.index)]
     foreseeing = rows.groupby("policy")["clairvoyant"].first()
-    order = summary["of_best"].sort_values(ascending=False).index
-    causal = [policy for policy in order if not foreseeing[policy]]
+    if foreseeing.any():
+        oracle = speeds[foreseeing].max()
+        rest = ["-", _share(1.0)] if many else ["-", _share(1.0), "-"]
+        table.add_row(f"{ORACLE}*", *map(_three_digits, oracle), *rest)
+    columns = ["of_best", "of_oracle"] + ([] if many else ["hit_rate_per_token"])
+    summary = rows.groupby("policy", sort=False)[columns].mean()
+    order = list(summary["of_best"].sort_values(ascending=False, kind="stable").index)
+    first = next((policy for policy in order if not foreseeing[policy]), None)
+    # Clairvoyants without speculation are in the files, and in the row of the best clairvoyant.
+    hidden = set(rows.loc[rows["clairvoyant"] & ~rows["speculation"], "policy"])
     for policy in order:
-        name = f"{policy}*" if foreseeing[policy] else str(policy)
-        table.add_row(
-            name,
-            *(_three_digits(speed) for speed in speeds.loc[policy]),
-            *(_share(value) for value in summary.loc[policy]),
-            style="bold" if causal and policy == causal[0] else None,
-        )
-    note = (
-        "best, oracle: share of the fastest policy's and the best clairvoyant schedule's speed, "
-        "mean over workloads; hits: of active experts, counted by tokens"
-        + ("; * sees the future, a bound that never wins" if foreseeing.any() else "")
-    )
-    return Group(Text(title, style="bold"), table, Text(note, style="dim"))
+        if policy not in hidden:
+            table.add_row(
+                f"{policy}*" if foreseeing[policy] else str(policy),
+                *map(_three_digits, speeds.loc[policy]),
+                *map(_share, summary.loc[policy]),
+                style="bold" if policy == first else None,
+            )
+    return Group(Text(title, style="bold"), table)
 
 
 def _share(value: float) -> str:

@@ -1,0 +1,88 @@
+"""`spac simulate`: one policy on one trace, every metric on the terminal, the run log on disk."""
+
+import json
+import math
+from dataclasses import asdict, fields
+
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.table import Table
+
+from experiments.comparison import Job, play, refuse_impossible
+from experiments.configuration import as_list, as_mapping, whole_number
+from experiments.figure_style import save_figure
+from experiments.lanes_figure import pass_lanes_figure
+from experiments.machine import capacities_from, machine_from
+from experiments.outputs import new_folder
+from experiments.policy_choice import choose_policies
+from experiments.provenance import write_run_file
+from experiments.report import RUNLOGS
+from experiments.setting import settings_from
+from experiments.trace_choice import acceptance_from, open_workloads
+from policies.errors import UserError
+from traces.atomic import write_atomically
+from traces.metrics import Metrics, metrics
+
+
+def run(config: DictConfig) -> int:
+    """Simulate, print, write run log, metrics.json and the picture of a typical pass."""
+    console = Console()
+    job = job_from(config)
+    refuse_impossible([job])
+    folder = new_folder(config.outputs, "simulate")
+    workload = open_workloads([str(job.trace)], job.acceptance, job.seed)[0]
+    write_run_file(folder, "simulate", config, {str(job.trace): workload.trace.digest})
+    console.print(job.setting.scale_note(workload.replay.model), highlight=False, soft_wrap=True)
+    _, log = play(job, folder / RUNLOGS / f"1-{job.choice.name}-{job.trace.name}")
+    result = metrics(log)
+    write_atomically(folder / "metrics.json", json.dumps(asdict(result), indent=2).encode())
+    console.print(metrics_table(result, f"{job.label} on {job.workload}"))
+    picture = save_figure(pass_lanes_figure(log), folder / "verify_pass_lanes.png")
+    for path in (picture, folder / "metrics.json", folder / RUNLOGS):
+        console.print(str(path), highlight=False, soft_wrap=True)
+    return 0
+
+
+def job_from(config: DictConfig) -> Job:
+    """The one run that the config describes; a list is refused."""
+    for key in ("trace", "policy", "cache_ratio", "slots", "gamma"):
+        if len(as_list(config[key])) != 1:
+            raise UserError(f"{key}={config[key]}: simulate plays one; spac compare plays grids")
+    acceptance = acceptance_from(config.acceptance)
+    (workload,) = open_workloads([str(config.trace)], acceptance, whole_number("seed", config.seed))
+    choices = choose_policies([str(config.policy)], as_mapping(config.overrides))
+    if len(choices) != 1:
+        raise UserError("a list of parameter values is a grid; spac compare plays grids")
+    capacities = capacities_from(config, [config.cache_ratio], [config.slots])
+    (setting,) = settings_from(config, machine_from(config), capacities, [config.gamma])
+    return Job(
+        workload.name, workload.path, workload.acceptance, workload.seed, setting, choices[0],
+        choices[0].label,
+    )  # fmt: skip
+
+
+def metrics_table(result: Metrics, title: str) -> Table:
+    """All metrics, one per line, with the note on approximation."""
+    note = " (approximate: text trace)" if result.approximate else ""
+    table = Table("metric", "value", title=title + note)
+    for field in fields(result):
+        value = getattr(result, field.name)
+        label = field.name.removesuffix("_seconds").replace("_", " ")
+        table.add_row(label, shown(field.name, value))
+    return table
+
+
+def shown(name: str, value: object) -> str:
+    """A metric with its unit."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    assert isinstance(value, float)
+    if math.isnan(value):
+        return "-"
+    if name.endswith("_seconds") or name == "seconds_per_token":
+        return f"{value * 1e3:.3f} ms" if value < 1 else f"{value:.3f} s"
+    if "rate" in name or "share" in name or name.startswith("acceptance"):
+        return f"{value:.1%}"
+    return f"{value:.3f}"
