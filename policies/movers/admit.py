@@ -10,7 +10,7 @@ from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch, fetches
+from policies.plan import PREFETCH_LIMIT, add_prefetch
 from policies.state import LAYER, PASS
 
 
@@ -25,8 +25,7 @@ def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, leng
         if layer == state.clock[LAYER] and plan.placement[expert] >= api.FETCH:
             continue  # this very plan copies it already
         key = layer * experts + expert
-        fetched = fetches(plan, state.clock[LAYER], layer, expert)
-        if ledger.expert_slot[key] == NOWHERE and not fetched:
+        if ledger.expert_slot[key] == NOWHERE:
             count = 0
             if layer == state.clock[LAYER]:
                 count = -observation.counts[expert]
