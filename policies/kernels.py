@@ -8,11 +8,12 @@ fills). A policy in plain Python uses the two halves around its own decision.
 
 from __future__ import annotations
 
-from policies import api
+from policies import api, kinds
 from policies.balancers.balance import balance
 from policies.compile import kernel
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
+from policies.estimators.token_mix import learn_tokens
 from policies.ledger import (
     NOWHERE,
     OK,
@@ -25,10 +26,11 @@ from policies.ledger import (
 from policies.movers.move import move
 from policies.observation import observe_rows
 from policies.plan import clear_plan
-from policies.state import ACCUMULATED_NS, LAYER, ROWS, WANTED
+from policies.state import ACCUMULATED_NS, ACTIVE, LAYER, LEAVING, MISSES, ROWS, WANTED
 from policies.validate import apply_layer, apply_prefetches
 
 BAD_ROUTING = 40
+MEAN_STEP = 0.05  # of the running means in state.measured
 
 
 @kernel
@@ -89,6 +91,28 @@ def new_demand_copies(plan):
 
 
 @kernel
+def _measure_layer(ledger, observation, state, layer):
+    """Running means of active and missing experts, and hot experts without a slot (WANTED)."""
+    expert_slot, utilities = ledger.expert_slot, state.utility
+    experts = utilities.shape[1]
+    wanted = 0
+    missing = 0
+    for expert in range(experts):
+        if expert_slot[layer * experts + expert] != NOWHERE:
+            continue
+        if utilities[layer, expert] >= state.tau[layer]:
+            wanted += 1
+        if observation.counts[expert] > 0:
+            missing += 1
+    state.clock[WANTED] += wanted
+    for entry, value in ((ACTIVE, float(observation.size[0])), (MISSES, float(missing))):
+        mean = state.measured[entry]
+        if mean == 0.0:
+            mean = value
+        state.measured[entry] = mean + MEAN_STEP * (value - mean)
+
+
+@kernel
 def _estimate_layer_ns(costs, observation, plan, state):
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
     cpu = 0
@@ -119,20 +143,17 @@ def enter_layer(
     if code != OK:
         return code, view
     state.clock[LAYER] = layer
+    state.clock[LEAVING] = 0
     state.clock[ROWS] = observation.size[1]
     credits = plan.credits[0]
     estimate(program, state, observation, layer)
-    balance(program, state, costs, ledger, observation, plan, layer)
+    if program.estimator == kinds.TOKEN_MIX:
+        learn_tokens(state, experts, layer)
+    balance(program, state, costs, ledger, observation, plan, layer, staging, launch_early)
     credits -= new_demand_copies(plan)
     plan.credits[0] = credits
-    wanted = 0
-    for expert in range(observation.counts.shape[0]):
-        key = layer * observation.counts.shape[0] + expert
-        hot = state.utility[layer, expert] >= state.tau[layer]
-        if hot and ledger.expert_slot[key] == NOWHERE:
-            wanted += 1
-    state.clock[WANTED] += wanted
-    move(program, state, ledger, observation, plan)
+    _measure_layer(ledger, observation, state, layer)
+    move(program, state, costs, ledger, observation, plan)
     state.clock[ACCUMULATED_NS] += _estimate_layer_ns(costs, observation, plan, state)
     return close_layer(ledger, observation, plan, layer, staging, launch_early, credits), view
 
@@ -160,8 +181,9 @@ def leave_layer(
     if code != OK:
         return code, view
     state.clock[LAYER] = layer
+    state.clock[LEAVING] = 1
     credits = plan.credits[0]
-    move(program, state, ledger, observation, plan)
+    move(program, state, costs, ledger, observation, plan)
     return apply_prefetches(ledger, plan, credits), view
 
 
@@ -175,6 +197,7 @@ def draft_step(
     if code != OK:
         return code, view
     state.clock[LAYER] = -1
+    state.clock[LEAVING] = 0
     credits = plan.credits[0]
-    move(program, state, ledger, observation, plan)
+    move(program, state, costs, ledger, observation, plan)
     return apply_prefetches(ledger, plan, credits), view

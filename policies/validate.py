@@ -37,10 +37,10 @@ PLAN_REASONS = {
 
 
 @kernel
-def _refuse(plan, code, expert, slot):
-    plan.refusal[0] = code
-    plan.refusal[1] = expert
-    plan.refusal[2] = slot
+def _refuse(refusal, code, expert, slot):
+    refusal[0] = code
+    refusal[1] = expert
+    refusal[2] = slot
     return code
 
 
@@ -56,48 +56,48 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
         placed = plan.placement[expert]
         if observation.counts[expert] == 0:
             if placed != api.UNUSED:
-                return _refuse(plan, PLACED_INACTIVE, key, -1)
+                return _refuse(plan.refusal, PLACED_INACTIVE, key, -1)
             continue
         if placed < api.GPU or placed > api.STREAM:
-            return _refuse(plan, NOT_PLACED, key, -1)
+            return _refuse(plan.refusal, NOT_PLACED, key, -1)
         ready = is_ready(ledger, key)
         slot = ledger.expert_slot[key]
         if placed == api.GPU:
             if not ready:
-                return _refuse(plan, GPU_NOT_READY, key, slot)
+                return _refuse(plan.refusal, GPU_NOT_READY, key, slot)
             ledger.slot_readers[slot] += 1
         elif ready and launch_early:
-            return _refuse(plan, EARLY_NEEDS_GPU, key, slot)
+            return _refuse(plan.refusal, EARLY_NEEDS_GPU, key, slot)
         if placed == api.FETCH or placed == api.STREAM:
             copies_needed += 1
     for place in range(plan.size[0]):
         key = plan.demand_expert[place]
         slot = plan.demand_slot[place]
         if key < base or key >= base + experts:
-            return _refuse(plan, COPY_NOT_PLACED, key, slot)
+            return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
         for earlier in range(place):
             if plan.demand_expert[earlier] == key:
-                return _refuse(plan, DUPLICATE_DEMAND, key, slot)
+                return _refuse(plan.refusal, DUPLICATE_DEMAND, key, slot)
         placed = plan.placement[key - base]
         if placed == api.STREAM:
             if ledger.expert_slot[key] != NOWHERE:
-                return _refuse(plan, STREAM_HELD, key, slot)
+                return _refuse(plan.refusal, STREAM_HELD, key, slot)
             if staging < 1:
-                return _refuse(plan, NO_STAGING, key, slot)
+                return _refuse(plan.refusal, NO_STAGING, key, slot)
             if slot != STAGING:
-                return _refuse(plan, COPY_NOT_PLACED, key, slot)
+                return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
         elif placed == api.FETCH:
             if slot == IN_FLIGHT:
                 held = ledger.expert_slot[key]
                 if held == NOWHERE or ledger.slot_state[held] != FILLING:
-                    return _refuse(plan, NOT_IN_FLIGHT, key, held)
+                    return _refuse(plan.refusal, NOT_IN_FLIGHT, key, held)
             else:
                 code = begin_fill(ledger, key, slot)
                 if code != OK:
-                    return _refuse(plan, code, key, slot)
+                    return _refuse(plan.refusal, code, key, slot)
             ledger.slot_readers[ledger.expert_slot[key]] += 1
         else:
-            return _refuse(plan, COPY_NOT_PLACED, key, slot)
+            return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
     if plan.size[0] != copies_needed:
         for expert in range(experts):
             if plan.placement[expert] >= api.FETCH:
@@ -106,7 +106,7 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
                     if plan.demand_expert[place] == base + expert:
                         named = True
                 if not named:
-                    return _refuse(plan, COPY_MISSING, base + expert, -1)
+                    return _refuse(plan.refusal, COPY_MISSING, base + expert, -1)
     return OK
 
 
@@ -115,9 +115,13 @@ def apply_prefetches(ledger, plan, credits):
     """Start fills of the prefetches, at most `credits`. Returns OK or a code, kept in
     plan.refusal."""
     if plan.size[1] > max(credits, 0):
-        return _refuse(plan, OVER_CREDITS, plan.prefetch_expert[max(credits, 0)], plan.size[1])
+        return _refuse(
+            plan.refusal, OVER_CREDITS, plan.prefetch_expert[max(credits, 0)], plan.size[1]
+        )
     for place in range(plan.size[1]):
         code = begin_fill(ledger, plan.prefetch_expert[place], plan.prefetch_slot[place])
         if code != OK:
-            return _refuse(plan, code, plan.prefetch_expert[place], plan.prefetch_slot[place])
+            return _refuse(
+                plan.refusal, code, plan.prefetch_expert[place], plan.prefetch_slot[place]
+            )
     return OK

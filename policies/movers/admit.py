@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from policies import api
 from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch, fetches
+from policies.plan import PREFETCH_LIMIT, add_prefetch
 from policies.state import LAYER, PASS
 
 
@@ -21,9 +22,10 @@ def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, leng
     for expert in range(experts):
         if state.stamp[layer, expert] != since:
             continue
+        if layer == state.clock[LAYER] and plan.placement[expert] >= api.FETCH:
+            continue  # this very plan copies it already
         key = layer * experts + expert
-        fetched = fetches(plan, state.clock[LAYER], layer, expert)
-        if ledger.expert_slot[key] == NOWHERE and not fetched:
+        if ledger.expert_slot[key] == NOWHERE:
             count = 0
             if layer == state.clock[LAYER]:
                 count = -observation.counts[expert]
@@ -44,7 +46,7 @@ def admit_misses(ledger, state, observation, plan):
     keys = np.empty(PREFETCH_LIMIT, np.int64)
     utilities = np.empty(PREFETCH_LIMIT, np.float64)
     counts = np.empty(PREFETCH_LIMIT, np.int64)
-    length = 0
+    length = np.int64(0)
     if state.clock[LAYER] >= 0:
         length = _offer_layer(
             ledger, state, observation, plan, keys, utilities, counts, length,
