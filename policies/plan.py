@@ -85,3 +85,12 @@ def add_prefetch(plan, expert, slot):
     plan.size[1] += 1
     plan.credits[0] -= 1
     plan.taken[slot] = 1
+
+
+@kernel
+def prefetches(plan, expert):
+    """True if the plan already prefetches `expert` (flat key)."""
+    found = False
+    for place in range(plan.size[1]):
+        found = found or plan.prefetch_expert[place] == expert
+    return found
