@@ -171,9 +171,10 @@ what it does:
 {table(heading, rows)}
 
 Mean validation loss, then the routing of {recipe.ablation.prompts_per_workload} prompts per
-workload as above. Here the locality loss costs {cost:.3f} nats per token. The shipped target, trained
-longer, ends at a reuse of {measured["mean"]["routing"]["reuse"]:.3f}. Results on the pair show how a policy behaves where locality exists; they do not
-show how much of it other models have."""
+workload as above. Here the locality loss costs {cost:.3f} nats per token. The shipped target,
+trained longer, ends at a reuse of {measured["mean"]["routing"]["reuse"]:.3f}. Results on the pair
+show how a policy behaves where locality exists; they do not show how much of it other models
+have."""
 
 
 def recipe_section(recipe: Recipe, measured: dict[str, Any]) -> str:
