@@ -11,10 +11,10 @@ from policies.api import Future, Shape
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.estimators.foresight import next_use_table
-from policies.estimators.inertia import calibrate_boundaries, start_boundaries
+from policies.estimators.inertia import start_boundaries
+from policies.kernels import begin_pass
 from policies.parts import SIGNALS, FixedWindow, Part, describe
 from policies.state import (
-    ACCUMULATED_NS,
     BALANCER,
     ESTIMATOR,
     LAYER,
@@ -131,15 +131,8 @@ class ComposedPolicy:
 
     def start_pass(self, last_token: int) -> int:
         """Begin a pass; returns gamma."""
-        clock = self.state_.clock
-        if clock[PASS] >= 0:
-            clock[PASS_NS] = clock[ACCUMULATED_NS]
-        clock[PASS] += 1
-        clock[LAYER] = -1
         gamma = self.window.choose(self.shape_.gamma_max)
-        clock[ACCUMULATED_NS] = self.costs_.pass_ns + gamma * self.costs_.draft_step_ns
-        if self.estimator.kind == kinds.INERTIA:
-            calibrate_boundaries(self.state_, self.costs_)
+        begin_pass(self.program_, self.state_, self.costs_, gamma)
         return gamma
 
     def end_pass(self, accepted: int) -> None:

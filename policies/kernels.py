@@ -8,11 +8,12 @@ fills). A policy in plain Python uses the two halves around its own decision.
 
 from __future__ import annotations
 
-from policies import api
+from policies import api, kinds
 from policies.balancers.balance import balance
 from policies.compile import kernel
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
+from policies.estimators.inertia import calibrate_boundaries
 from policies.ledger import (
     NOWHERE,
     OK,
@@ -25,10 +26,22 @@ from policies.ledger import (
 from policies.movers.move import move
 from policies.observation import observe_rows
 from policies.plan import clear_plan
-from policies.state import ACCUMULATED_NS, LAYER, ROWS, WANTED
+from policies.state import ACCUMULATED_NS, LAYER, PASS, PASS_NS, ROWS, WANTED
 from policies.validate import apply_layer, apply_prefetches
 
 BAD_ROUTING = 40
+
+
+@kernel
+def begin_pass(program, state, costs, gamma):
+    """A pass with `gamma` drafts begins: pass number, estimate of its time, boundaries."""
+    if state.clock[PASS] >= 0:
+        state.clock[PASS_NS] = state.clock[ACCUMULATED_NS]
+    state.clock[PASS] += 1
+    state.clock[LAYER] = -1
+    state.clock[ACCUMULATED_NS] = costs.pass_ns + gamma * costs.draft_step_ns
+    if program.estimator == kinds.INERTIA:
+        calibrate_boundaries(state, costs)
 
 
 @kernel

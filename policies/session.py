@@ -19,7 +19,7 @@ from policies.errors import UserError
 from policies.foreign import ForeignPolicy
 from policies.ledger import OK, new_ledger
 from policies.observation import new_observation
-from policies.plan import IN_FLIGHT, STAGING, new_plan
+from policies.plan import IN_FLIGHT, STAGING, Plan, new_plan
 from policies.validate import PLAN_REASONS
 
 NO_WEIGHTS = np.zeros((0, 0))
@@ -41,6 +41,16 @@ class Backend(Protocol):
 
 class IllegalPlan(Exception):
     """A policy broke a rule; the message names the policy, the rule, the expert and the slot."""
+
+
+def refusal(policy: str, shape: Shape, where: str, code: int, plan: Plan) -> IllegalPlan:
+    """The error for a decision of `policy` at `where` that ended with `code`."""
+    _, expert, slot = (int(value) for value in plan.refusal)
+    reason = PLAN_REASONS.get(code, "the routing names an expert out of range")
+    return IllegalPlan(
+        f"policy {policy}, {where}: {reason} (layer {expert // shape.experts}, "
+        f"expert {expert % shape.experts}, slot {slot})"
+    )
 
 
 class Session:
@@ -146,13 +156,7 @@ class Session:
 
     def _finish(self, code: int, view: int, where: str, layer: int) -> Decision:
         if code != OK:
-            _, expert, slot = (int(value) for value in self.plan.refusal)
-            reason = PLAN_REASONS.get(code, "the routing names an expert out of range")
-            raise IllegalPlan(
-                f"policy {self.policy.name}, {where}: {reason} "
-                f"(layer {expert // self.shape.experts}, expert {expert % self.shape.experts}, "
-                f"slot {slot})"
-            )
+            raise refusal(self.policy.name, self.shape, where, code, self.plan)
         copies = self._start_copies()
         plan, observation = self.plan, self.observation
         active = observation.active[: observation.size[0] if layer >= 0 else 0].copy()

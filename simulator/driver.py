@@ -12,7 +12,7 @@ import simpy
 
 from policies import api
 from policies.costs import CostTable
-from policies.decision import Decision
+from policies.decision import PREFETCH, Decision
 from policies.session import Session
 from simulator.backend import LinkBackend
 from simulator.clock import Clock
@@ -87,7 +87,7 @@ class Driver:
         first = self.replay.window(request, start, self.replay.fixed_gamma or 0)
         gamma = session.start_pass(int(first.tokens[0]))
         window = self.replay.window(request, start, gamma)
-        record = self._new_pass(request, start, gamma, gamma + 1, warmup)
+        record = self._new_pass(request, start, window.gamma, window.gamma + 1, warmup)
         record.columns |= {"accepted": window.accepted, "committed": window.committed}
         yield from self._draft(session, window, record)
         for layer in range(self.replay.model.layers):
@@ -144,7 +144,8 @@ class Driver:
         decision_ns: int,
     ) -> Steps:
         """Process: from t1 (now) to the join; returns the layer's row."""
-        started = {copy.expert: copy for copy in self.backend.started}
+        # One plan may stream an expert and prefetch it too; the layer computes the streamed copy.
+        started = {copy.expert: copy for copy in self.backend.started if copy.kind != PREFETCH}
         work = self._work(decision, layer, started)
         decided = self._decide(self.env.now_ns + to_host_ns, decision_ns)
         row = LayerRecord(

@@ -7,7 +7,6 @@ It is written to be read. The physics is stated in ARCHITECTURE.md; a second eng
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,11 @@ from simulator.host import Host
 from simulator.lanes import Lanes
 from simulator.link import Link
 from simulator.requirements import check_requirements
+from simulator.run_labels import run_info
 from simulator.run_recorder import RunRecorder
-from simulator.settings import RunLabels, SimulationSettings, run_notes
+from simulator.settings import RunLabels, SimulationSettings
 from traces.replay import Replay
-from traces.runlog import RunInfo, RunLog, RunLogBuilder, read_runlog
+from traces.runlog import RunLog, RunLogBuilder, read_runlog
 from traces.window import Window
 
 ENGINE = "reference"
@@ -55,7 +55,7 @@ def simulate(
     check_requirements(replay, policy, costs, settings)
     requests = replay.request_ids[: settings.requests]
     builder = RunLogBuilder(
-        _run_info(replay, policy, costs, settings, labels or RunLabels(), requests), path
+        run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE), path
     )
     env = Clock()
     recorder = RunRecorder(builder, costs.expert_bytes)
@@ -134,25 +134,3 @@ def _reporter(
         progress(committed, total)
 
     return report
-
-
-def _run_info(
-    replay: Replay,
-    policy: Any,
-    costs: CostTable,
-    settings: SimulationSettings,
-    labels: RunLabels,
-    requests: Sequence[int],
-) -> RunInfo:
-    notes = run_notes(settings, labels, replay.model)
-    if any(replay.prefill(request) is None for request in requests):
-        notes["prefill"] = "not in the trace, so its time is 0"
-    model = replace(
-        replay.model, name=labels.model or replay.model.name, expert_bytes=costs.expert_bytes
-    )
-    return RunInfo(
-        kind="simulated", policy=policy.name, policy_params=policy.parameters(), model=model,
-        slots=settings.slots, staging=settings.staging, hardware=labels.hardware, engine=ENGINE,
-        trace=labels.trace, trace_digest=labels.trace_digest, expert_bytes=costs.expert_bytes,
-        decision_source=labels.decision_source, approximate=replay.approximate, notes=notes,
-    )  # fmt: skip
