@@ -31,7 +31,12 @@ class Command:
 COMMANDS = {
     command.name: command
     for command in (
-        Command("demo", "experiments.demo", "the whole chain in under three minutes"),
+        Command(
+            "demo",
+            "experiments.demo",
+            "the whole chain in under three minutes",
+            renamed=POLICY_NAMES,
+        ),
         Command(
             "record",
             "experiments.record",

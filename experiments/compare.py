@@ -19,14 +19,14 @@ from experiments.comparison import (
     servable,
     table_of,
 )
-from experiments.configuration import as_list, options
+from experiments.configuration import as_list, as_mapping, options, whole_number
 from experiments.machine import capacities_from, machine_from
 from experiments.outputs import new_folder
 from experiments.pictures import base_setting
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import standing
+from experiments.ranking import sentence, standing
 from experiments.report import RUNLOGS, report_on
 from experiments.setting import settings_from
 from experiments.tables import write_table
@@ -45,7 +45,9 @@ def run(config: DictConfig) -> int:
     write_run_file(folder, "compare", config, digests(jobs))
     rows = compare(jobs, folder, config.workers, console)
     keep_runlogs(jobs, rows, folder)
-    report_on(rows, read_run_file(folder), folder, folder, console, bool(config.pictures))
+    record = read_run_file(folder)
+    result = report_on(rows, record, folder, folder, console, bool(config.pictures))
+    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -65,7 +67,9 @@ def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> None:
 def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     """All runs that the config asks for, checked before the first begins."""
     names = None if config.trace is None else [str(name) for name in as_list(config.trace)]
-    workloads = open_workloads(names, acceptance_from(config.acceptance), int(config.seed))
+    workloads = open_workloads(
+        names, acceptance_from(config.acceptance), whole_number("seed", config.seed)
+    )
     machine = machine_from(config)
     capacities = capacities_from(config, as_list(config.cache_ratio), as_list(config.slots))
     settings = settings_from(config, machine, capacities, as_list(config.gamma))
@@ -83,7 +87,7 @@ def policies_from(
     config: DictConfig, workloads: list[Workload], console: Console
 ) -> list[PolicyChoice]:
     """The named policies; without names all that the traces can serve."""
-    overrides = config.overrides or {}
+    overrides = as_mapping(config.overrides)
     if config.policy is not None:
         return choose_policies([str(name) for name in as_list(config.policy)], overrides)
     every = choose_policies(options("policy"), overrides)
@@ -116,9 +120,9 @@ def compare(jobs: list[Job], folder: Path, workers: int | None, console: Console
 
 def workers_from(workers: int | None, jobs: int) -> int:
     """Processes to use: as asked, at most one per core and per job."""
-    if workers is not None and int(workers) < 1:
+    wanted = (os.cpu_count() or 1) if workers is None else whole_number("workers", workers)
+    if wanted < 1:
         raise UserError(f"workers={workers}: must be at least 1")
-    wanted = (os.cpu_count() or 1) if workers is None else int(workers)
     return max(1, min(wanted, jobs))
 
 

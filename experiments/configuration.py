@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -83,7 +84,31 @@ def options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
-def as_list(value: object) -> list[object]:
+def as_list(value: object) -> list[Any]:
     """A single value or a list of them, as a plain list: lists are grids."""
     plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     return list(plain) if isinstance(plain, list) else [plain]
+
+
+def as_mapping(value: object) -> dict[str, Any]:
+    """A node of the config as plain data; empty for null."""
+    if value is None:
+        return {}
+    plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    if not isinstance(plain, dict):
+        raise UserError(f"{value!r}: expected keys with values")
+    return {str(key): content for key, content in plain.items()}
+
+
+def number(key: str, value: object) -> float:
+    """A number; UserError names the key otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{key}={value}: not a number")
+    return float(value)
+
+
+def whole_number(key: str, value: object) -> int:
+    """A whole number; UserError names the key otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UserError(f"{key}={value}: not a whole number")
+    return value

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.figure_style import Style, new_figure, styles
-from experiments.ranking import TPS, standing
-from experiments.tables import ORACLE
+from experiments.ranking import TPS, layers_note, standing
 
-TPS_AXIS = "committed tokens per second (TPS)"
+ORACLE = "best clairvoyant"
+TPS_AXIS = "committed tokens per second"
 
 
 def tps_by_policy(rows: pd.DataFrame) -> Figure:
@@ -45,7 +45,7 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
                 label=ORACLE if place == 0 else None,
             )  # fmt: skip
     axes.set_xticks(np.arange(len(workloads)), workloads)
-    axes.set_ylabel(TPS_AXIS)
+    axes.set_ylabel(TPS_AXIS + layers_note(rows))
     _legend(figure, axes)
     return figure
 
@@ -117,7 +117,7 @@ def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
     if len(oracle):
         axes.plot(oracle.index, oracle, color="black", linestyle="--", marker="x", label=ORACLE)
     axes.set_xlabel(label)
-    axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads")
+    axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads{layers_note(rows)}")
     axes.set_ylim(bottom=0)
     _legend(figure, axes)
     return figure

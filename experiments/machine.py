@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
+from experiments.configuration import as_mapping, number, whole_number
 from policies.errors import UserError
 from simulator.capacity import checked_slots, scale_slots, slots_from_ratio, slots_from_vram
 from simulator.draft_profile import DraftProfile, draft_profile
@@ -66,10 +67,10 @@ class Capacity:
 def machine_from(config: DictConfig) -> Machine:
     """From the composed groups; UserError names the group, the key and the number."""
     return Machine(
-        hardware_profile(_plain(config.hardware), "hardware"),
-        _plain(config.model),
-        draft_profile(_plain(config.draft), "draft"),
-        int(config.context),
+        hardware_profile(as_mapping(config.hardware), "hardware"),
+        as_mapping(config.model),
+        draft_profile(as_mapping(config.draft), "draft"),
+        whole_number("context", config.context),
         None if config.dtype is None else str(config.dtype),
     )
 
@@ -81,11 +82,5 @@ def capacities_from(config: DictConfig, ratios: list[Any], slots: list[Any]) -> 
     if config.budget == "vram":
         return [Capacity(vram=True)]
     if slots != [None]:
-        return [Capacity(slots=int(number)) for number in slots]
-    return [Capacity(cache_ratio=float(ratio)) for ratio in ratios]
-
-
-def _plain(node: DictConfig) -> dict[str, Any]:
-    content = OmegaConf.to_container(node, resolve=True)
-    assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items()}
+        return [Capacity(slots=whole_number("slots", count)) for count in slots]
+    return [Capacity(cache_ratio=number("cache_ratio", ratio)) for ratio in ratios]

@@ -30,6 +30,14 @@ class Standing:
     approximate: bool
 
 
+def layers_note(rows: pd.DataFrame) -> str:
+    """ ", 8 of 48 layers" where small traces stand for a big model, else nothing."""
+    pairs = rows[["trace_layers", "model_layers"]].drop_duplicates()
+    smaller = pairs[pairs["trace_layers"] != pairs["model_layers"]]
+    notes = [f"{few} of {all_} layers" for few, all_ in smaller.itertuples(index=False)]
+    return f", {' or '.join(notes)}" if notes else ""
+
+
 def with_relations(rows: pd.DataFrame) -> pd.DataFrame:
     """`rows` with `of_best`, `of_oracle`: TPS over the best policy and clairvoyant of the cell."""
     keys = [rows[key] for key in CELL]

@@ -27,8 +27,8 @@ def run(config: DictConfig) -> int:
     write_run_file(folder, "report", config, record["inputs"])
     console = Console()
     write_table(folder, rows)
-    report_on(rows, record, source, folder, console, bool(config.pictures))
-    console.print(f"written to {folder}", highlight=False)
+    result = report_on(rows, record, source, folder, console, bool(config.pictures))
+    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -40,7 +40,7 @@ def report_on(
     console: Console,
     pictures: bool,
 ) -> Standing:
-    """Print tables, write winner.yaml and pictures into `folder`, print the sentence."""
+    """Print tables, write winner.yaml and pictures into `folder`, print their paths."""
     main = rows[~rows["sweep"]]
     console.print(*comparison_tables(main), sep="\n\n")
     result = standing(main)
@@ -50,7 +50,6 @@ def report_on(
         paths = save_all(draw_all(rows, first_runlog(source)), folder) + paths
     for path in paths:
         console.print(str(path), highlight=False, soft_wrap=True)
-    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
     return result
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from experiments.configuration import whole_number
 from experiments.machine import NO_DRAFT, Capacity, Machine
 from policies.costs import CostTable
-from policies.errors import UserError
 from simulator.cost_tables import cost_table
 from simulator.requirements import rows_needed
 from simulator.settings import RunLabels, SimulationSettings
@@ -95,19 +95,20 @@ def settings_from(
 ) -> list[Setting]:
     """The grid capacities x gammas, in order."""
     settings = []
+    requests = config.requests
+    if requests is not None:
+        requests = whole_number("requests", requests)
     for capacity in capacities:
         for gamma in gammas:
-            if isinstance(gamma, bool) or not isinstance(gamma, int):
-                raise UserError(f"gamma={gamma}: must be a whole number of drafted tokens")
             settings.append(
                 Setting(
                     machine=machine,
                     capacity=capacity,
-                    gamma=gamma,
-                    staging=int(config.staging),
+                    gamma=whole_number("gamma", gamma),
+                    staging=whole_number("staging", config.staging),
                     launch=str(config.launch),
                     lanes=str(config.lanes),
-                    requests=None if config.requests is None else int(config.requests),
+                    requests=requests,
                 )
             )
     return settings

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.comparison import Job, play, refuse_impossible
-from experiments.configuration import as_list
+from experiments.configuration import as_list, as_mapping, whole_number
 from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
 from experiments.machine import capacities_from, machine_from
@@ -48,8 +48,8 @@ def job_from(config: DictConfig) -> Job:
         if len(as_list(config[key])) != 1:
             raise UserError(f"{key}={config[key]}: simulate plays one; spac compare plays grids")
     acceptance = acceptance_from(config.acceptance)
-    (workload,) = open_workloads([str(config.trace)], acceptance, int(config.seed))
-    choices = choose_policies([str(config.policy)], config.overrides or {})
+    (workload,) = open_workloads([str(config.trace)], acceptance, whole_number("seed", config.seed))
+    choices = choose_policies([str(config.policy)], as_mapping(config.overrides))
     if len(choices) != 1:
         raise UserError("a list of parameter values is a grid; spac compare plays grids")
     capacities = capacities_from(config, [config.cache_ratio], [config.slots])

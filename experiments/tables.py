@@ -9,13 +9,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from experiments.ranking import TPS, with_relations
+from experiments.ranking import TPS, layers_note, with_relations
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
 TABLE_NAME = "table"
 APPROXIMATE = "approximate"
-ORACLE = "best clairvoyant"
+ORACLE = "clairvoyant"
+MANY = 4  # workloads; with more, a terminal of 80 columns has no room for hit rates
 
 
 def write_table(folder: Path, rows: pd.DataFrame, name: str = TABLE_NAME) -> list[Path]:
@@ -52,29 +53,30 @@ def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
         "schedule, mean over workloads; hits: of active experts, counted by tokens"
     )
     if rows["clairvoyant"].any():
-        note += "; * sees the future: a bound that never wins"
+        note += f"; * sees the future and never wins, {ORACLE}*: the best of these in each workload"
     return [*shown, Text(note, style="dim")]
 
 
 def _setting_table(rows: pd.DataFrame, setting: str) -> Group:
     approximate = rows.groupby("workload", sort=False)[APPROXIMATE].any()
-    title = f"tokens per second: {setting}"
+    many = len(approximate) > MANY
+    title = f"tokens per second{layers_note(rows)}: {setting}"
     if approximate.any():
         title += "; approximate where marked ~ (text traces)"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("policy", no_wrap=True)
     for workload, marked in approximate.items():
         table.add_column(f"~{workload}" if marked else str(workload), justify="right")
-    for column in ("best", "oracle", "hits"):
+    for column in ("best", "oracle") if many else ("best", "oracle", "hits"):
         table.add_column(column, justify="right", no_wrap=True)
     speeds = rows.pivot(index="policy", columns="workload", values=TPS)[list(approximate.index)]
     foreseeing = rows.groupby("policy")["clairvoyant"].first()
     if foreseeing.any():
         oracle = speeds[foreseeing].max()
-        table.add_row(f"{ORACLE}*", *map(_three_digits, oracle), "-", _share(1.0), "-")
-    summary = rows.groupby("policy", sort=False)[
-        ["of_best", "of_oracle", "hit_rate_per_token"]
-    ].mean()
+        rest = ["-", _share(1.0)] if many else ["-", _share(1.0), "-"]
+        table.add_row(f"{ORACLE}*", *map(_three_digits, oracle), *rest)
+    columns = ["of_best", "of_oracle"] + ([] if many else ["hit_rate_per_token"])
+    summary = rows.groupby("policy", sort=False)[columns].mean()
     order = list(summary["of_best"].sort_values(ascending=False, kind="stable").index)
     first = next((policy for policy in order if not foreseeing[policy]), None)
     # Clairvoyants without speculation are in the files, and in the row of the best clairvoyant.

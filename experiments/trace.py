@@ -5,7 +5,7 @@ from collections.abc import Callable
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.configuration import as_list
+from experiments.configuration import as_list, number, whole_number
 from experiments.refusals import unknown
 from experiments.trace_choice import acceptance_from, find_trace
 from experiments.trace_tables import info_table, stats_tables
@@ -48,9 +48,9 @@ def show_stats(config: DictConfig, console: Console) -> int:
     stats = trace_stats(
         open_trace(find_trace(config.path)),
         acceptance=acceptance_from(config.acceptance),
-        gammas=tuple(int(str(value)) for value in as_list(config.gammas)),
-        ratios=tuple(float(str(value)) for value in as_list(config.ratios)),
-        seed=int(config.seed),
+        gammas=tuple(whole_number("gammas", value) for value in as_list(config.gammas)),
+        ratios=tuple(number("ratios", value) for value in as_list(config.ratios)),
+        seed=whole_number("seed", config.seed),
     )
     for table in stats_tables(stats):
         console.print(table)

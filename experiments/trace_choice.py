@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from experiments.configuration import as_list
+from experiments.configuration import as_list, number
 from experiments.refusals import unknown
 from policies.errors import UserError
 from traces.acceptance import Acceptance
@@ -89,8 +89,5 @@ def acceptance_from(value: object) -> Acceptance | None:
     """The key acceptance=: null, one probability, or a list by position."""
     if value is None:
         return None
-    try:
-        listed = [float(str(one)) for one in as_list(value)]
-    except ValueError as error:
-        raise UserError(f"acceptance={value}: not a number ({error})") from error
+    listed = [number("acceptance", one) for one in as_list(value)]
     return listed[0] if len(listed) == 1 else tuple(listed)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from policies.api import FETCH
 from policies.compile import kernel
 
 PREFETCH_LIMIT = 16
@@ -62,6 +63,13 @@ def clear_plan(plan, credits):
     plan.pending[:] = 0
     plan.refusal[:] = 0
     plan.credits[0] = credits
+
+
+@kernel
+def fetches(plan, running, layer, expert):
+    """True if the plan of the `running` layer already fetches `expert` of `layer`: its slot is
+    given out, though the ledger does not know yet."""
+    return layer == running and plan.placement[expert] == FETCH
 
 
 @kernel

@@ -71,7 +71,7 @@ class OffloadedEngine:
     def _build(self, draft: str | Path | None, policy: Any, costs: CostTable) -> None:
         settings, device, facts, layout = self.settings, self.device, self.facts, self.layout
         check_memory(plan_memory(layout, settings.slots, settings.staging), device.memory())
-        arena = load_arena(facts, layout, device)
+        self.arena = arena = load_arena(facts, layout, device)
         target = load_shell(facts, device.torch_device, layout.dtype)
         place = str(device.torch_device)
         draft_model = open_draft_model(draft, facts, place, settings.dtype)
@@ -93,9 +93,9 @@ class OffloadedEngine:
         )
         connect(target, driver.forward)
         rule = make_rule(settings.sampling, facts.vocabulary, device.torch_device)
-        listener = OffloadListener(device, observed, driver, self._transfers, self._log, pace)
+        self.listener = OffloadListener(device, observed, driver, self._transfers, self._log, pace)
         self.target, self.draft = target, draft_model
-        self._decoder = SpeculativeDecoder(target, draft_model, rule, settings.gamma, listener)
+        self._decoder = SpeculativeDecoder(target, draft_model, rule, settings.gamma, self.listener)
 
     @property
     def observations(self) -> list[Observation]:

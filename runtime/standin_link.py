@@ -53,11 +53,9 @@ class PacedLink:
         chunk = max(LEAST_CHUNK, -(-size // CHUNKS))
         for start in range(0, size, chunk):
             stop = min(start + chunk, size)
-            self._sleep_until(begin + self._link.duration_ns(start))
+            self._sleep_until(begin + self._link.duration_ns(stop))
             dst[start:stop].copy_(src[start:stop])
-        end = begin + self._link.duration_ns(size)
-        self._sleep_until(end)
-        self._free_ns = end
+        self._free_ns = begin + self._link.duration_ns(size)
         return begin
 
     def _sleep_until(self, deadline_ns: int) -> None:

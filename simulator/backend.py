@@ -1,5 +1,4 @@
-"""LinkBackend: what Session moves bytes with in the simulator. It only notes copies; the driver
-issues them."""
+"""LinkBackend: Session's backend in the simulator. It notes copies; the driver issues them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Driver: plays requests, passes and layers on the lanes, asking the session at every decision
-point."""
+"""Driver: plays requests, passes and layers, asking the session at every decision point."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ import simpy
 from policies import api
 from policies.costs import CostTable
 from policies.decision import PREFETCH, Decision
+from policies.errors import UserError
 from policies.session import Session
 from simulator.backend import LinkBackend
 from simulator.clock import Clock
@@ -30,10 +30,7 @@ Steps = Generator[simpy.Event, Any, Any]
 
 
 class Driver:
-    """`new_session`: makes the session of a run, or of a request after a cold start.
-
-    `passed`: called with each window after its pass.
-    """
+    """`passed`: called with each window after its pass; `only_gamma`: a clairvoyant's window."""
 
     def __init__(
         self,
@@ -45,6 +42,7 @@ class Driver:
         lanes: Lanes,
         recorder: RunRecorder,
         passed: Callable[[Window], None],
+        only_gamma: int | None = None,
     ) -> None:
         self.env = env
         self.replay = replay
@@ -54,6 +52,7 @@ class Driver:
         self.lanes = lanes
         self.recorder = recorder
         self.passed = passed
+        self.only_gamma = only_gamma
         self.pass_index = 0
 
     def play_request(self, session: Session, request: int, warmup: bool) -> Steps:
@@ -86,6 +85,11 @@ class Driver:
     def _pass(self, session: Session, request: int, start: int, warmup: bool) -> Steps:
         first = self.replay.window(request, start, self.replay.fixed_gamma or 0)
         gamma = session.start_pass(int(first.tokens[0]))
+        if self.only_gamma is not None and gamma != self.only_gamma:
+            raise UserError(
+                f"policy {session.policy.name} chose gamma {gamma}, but its future was made for "
+                f"gamma {self.only_gamma}: a clairvoyant needs a fixed window"
+            )
         window = self.replay.window(request, start, gamma)
         record = self._new_pass(request, start, window.gamma, window.gamma + 1, warmup)
         record.columns |= {"accepted": window.accepted, "committed": window.committed}

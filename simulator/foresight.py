@@ -1,5 +1,4 @@
-"""What a clairvoyant policy is shown: the activation counts of all passes to come, at a fixed
-window."""
+"""What a clairvoyant policy is shown: the counts of all passes to come, at a fixed window."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""HardwareProfile: the speeds of one machine, from conf/hardware/*.yaml, which names the
-sources."""
+"""HardwareProfile: the speeds of one machine, from conf/hardware/*.yaml (sources there)."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class CpuProfile:
 
 @dataclass(frozen=True)
 class HandoverProfile:
-    """Fixed times of one layer: router, routing to the host, work to the CPU lane, its result
-    back."""
+    """Fixed times of a layer: router, routing to the host, work to the CPU lane, result back."""
 
     router_ns: int = number(0)
     d2h_ns: int = number(0)

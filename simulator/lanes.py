@@ -109,8 +109,7 @@ class Lanes:
         yield self.env.timeout(self.return_ns)
 
     def compute(self, work_ns: int) -> Process:
-        """CPU work under contention: ends at the first ns with 1024 * idle + q * busy >= 1024 *
-        work."""
+        """Process: ends at the first ns with 1024 * idle + q * busy >= 1024 * work."""
         left = 1024 * work_ns
         while left > 0:
             rate = self.contention if self.link.busy else 1024

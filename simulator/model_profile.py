@@ -1,5 +1,4 @@
-"""ModelProfile: sizes of a target model, from conf/model/*.yaml, completed from the trace at
-hand."""
+"""ModelProfile: sizes of a target, from conf/model/*.yaml, completed from the trace at hand."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ def read_profile(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def nanoseconds(amount: int, per_second: float) -> int:
-    """Time for `amount` at a rate in ns, rounded up once (exact on the decimal value of the
-    rate)."""
+    """Time for `amount` at a rate: ns, rounded up once, exact on the decimal value of the rate."""
     exact = Fraction(amount) * 10**9 / Fraction(str(per_second))
     return -(-exact.numerator // exact.denominator)

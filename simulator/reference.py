@@ -1,7 +1,6 @@
-"""The reference engine: SimPy processes for link, host, GPU lane and CPU lane, in integer
-nanoseconds.
+"""The reference engine: SimPy processes for link, host, GPU lane and CPU lane, in integer ns.
 
-It is written to be read. The physics is stated in ARCHITECTURE.md; a second engine states it again.
+It is written to be read. What it plays is stated in the package's docstring.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from typing import Any
 
 import simpy
 
-from policies.api import Future, Shape
+from policies.api import Shape
 from policies.costs import CostTable
-from policies.errors import UserError
 from policies.session import Session
 from simulator.backend import LinkBackend
 from simulator.clock import Clock
@@ -53,6 +51,7 @@ def simulate(
     """
     costs.validate()
     check_requirements(replay, policy, costs, settings)
+    only_gamma = clairvoyant_gamma(policy, settings.gamma) if is_clairvoyant(policy) else None
     requests = replay.request_ids[: settings.requests]
     builder = RunLogBuilder(
         run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE), path
@@ -66,7 +65,7 @@ def simulate(
     )  # fmt: skip
     driver = Driver(
         env, replay, costs, LinkBackend(env, settings.slots, settings.staging), Host(env, link),
-        lanes, recorder, _reporter(replay, requests, progress),
+        lanes, recorder, _reporter(replay, requests, progress), only_gamma,
     )  # fmt: skip
     env.process(_play(driver, policy, settings, requests))
     env.run()  # until the last copy has landed
@@ -108,16 +107,9 @@ def _new_session(
         session.ledger.slot_generation[:] = before.ledger.slot_generation
         session.landed = before.landed
         driver.backend.forget()
-    if is_clairvoyant(policy):
-        gamma = clairvoyant_gamma(policy, settings.gamma)
-        policy.foresee(_non_empty(future_of(driver.replay, requests, gamma)))
+    if driver.only_gamma is not None:
+        policy.foresee(future_of(driver.replay, requests, driver.only_gamma))
     return session
-
-
-def _non_empty(future: Future) -> Future:
-    if len(future.counts) == 0:
-        raise UserError("the trace has no pass to play")
-    return future
 
 
 def _reporter(

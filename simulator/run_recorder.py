@@ -1,5 +1,4 @@
-"""RunRecorder: keeps passes until all their times are known, then writes them to the run log in
-order."""
+"""RunRecorder: keeps passes until all their times are known, then writes them in order."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from traces.runlog import RunLogBuilder
 
 @dataclass
 class LayerRecord:
-    """One (pass, layer). `decided`: the decision at the layer's start; `left`: the one after its
-    join."""
+    """One (pass, layer). `decided`: the decision at its start; `left`: the one after its join."""
 
     layer: int
     t0_ns: int
@@ -39,8 +37,7 @@ class PassRecord:
     drafts: list[dict[str, Any]] = field(default_factory=list)
 
     def complete(self) -> bool:
-        """True if every decision is over. With early launch a layer may join before its plan is
-        there."""
+        """True if every decision is over: an early launch may join before its plan is there."""
         return all(layer.decided.done_ns != UNKNOWN for layer in self.layers)
 
 

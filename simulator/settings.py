@@ -1,5 +1,4 @@
-"""SimulationSettings: what a run is played with, besides policy and costs; RunLabels: names for
-run.json."""
+"""SimulationSettings: how a run is played; RunLabels: names for run.json."""
 
 from __future__ import annotations
 

@@ -14,8 +14,15 @@ from traces.manifest import (
     ModelInfo,
     SamplingInfo,
 )
-from traces.rows import DECODE, FILLER, PREFILL, UNKNOWN_TOKEN, RowBatch, build_rows
-from traces.rows import concatenate_rows as concatenate
+from traces.rows import (
+    DECODE,
+    FILLER,
+    PREFILL,
+    UNKNOWN_TOKEN,
+    RowBatch,
+    build_rows,
+    concatenate_rows,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ def synthetic_manifest(shape: SyntheticShape, kind: Kind, gamma_max: int = 0) ->
 def markov_text(shape: SyntheticShape, seed: int) -> RowBatch:
     """Rows of a text trace whose experts stay from row to row with probability `reuse`."""
     generator = np.random.default_rng(seed)
-    return concatenate(
+    return concatenate_rows(
         [_with_gamma(shape, generator, request, gamma=0) for request in range(shape.requests)]
     )
 
@@ -62,7 +69,7 @@ def markov_text(shape: SyntheticShape, seed: int) -> RowBatch:
 def random_dense(shape: SyntheticShape, gamma_max: int, seed: int) -> RowBatch:
     """Rows of a dense trace: row j of a start repeats row 0 of start t + j while drafts match."""
     generator = np.random.default_rng(seed)
-    return concatenate(
+    return concatenate_rows(
         [_with_gamma(shape, generator, request, gamma_max) for request in range(shape.requests)]
     )
 

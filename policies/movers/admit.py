@@ -9,12 +9,12 @@ from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch
+from policies.plan import PREFETCH_LIMIT, add_prefetch, fetches
 from policies.state import LAYER, PASS
 
 
 @kernel
-def _offer_layer(ledger, state, observation, keys, utilities, counts, length, layer, since):
+def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
     experts = state.utility.shape[1]
     if since < 0:  # before the first pass: a stamp of -1 means never used
         return length
@@ -22,7 +22,8 @@ def _offer_layer(ledger, state, observation, keys, utilities, counts, length, la
         if state.stamp[layer, expert] != since:
             continue
         key = layer * experts + expert
-        if ledger.expert_slot[key] == NOWHERE:
+        fetched = fetches(plan, state.clock[LAYER], layer, expert)
+        if ledger.expert_slot[key] == NOWHERE and not fetched:
             count = 0
             if layer == state.clock[LAYER]:
                 count = -observation.counts[expert]
@@ -46,13 +47,13 @@ def admit_misses(ledger, state, observation, plan):
     length = 0
     if state.clock[LAYER] >= 0:
         length = _offer_layer(
-            ledger, state, observation, keys, utilities, counts, length,
+            ledger, state, observation, plan, keys, utilities, counts, length,
             state.clock[LAYER], state.clock[PASS],
         )  # fmt: skip
     else:
         for layer in range(layers):
             length = _offer_layer(
-                ledger, state, observation, keys, utilities, counts, length,
+                ledger, state, observation, plan, keys, utilities, counts, length,
                 layer, state.clock[PASS] - 1,
             )  # fmt: skip
     for place in range(length):

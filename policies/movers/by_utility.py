@@ -15,7 +15,7 @@ from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch
+from policies.plan import PREFETCH_LIMIT, add_prefetch, fetches
 from policies.state import LAYER
 
 NO_LIMIT = 1e300
@@ -50,7 +50,7 @@ def move_by_utility(ledger, state, plan, use_tau):
             if length == PREFETCH_LIMIT and utility < utilities[length - 1]:
                 continue
             key = layer * experts + expert
-            if expert_slot[key] == NOWHERE:
+            if expert_slot[key] == NOWHERE and not fetches(plan, running, layer, expert):
                 length = insert_candidate(
                     keys, utilities, distances, length, key, utility, distance
                 )

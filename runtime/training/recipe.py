@@ -79,7 +79,7 @@ class SamplingRecipe:
     """Text written by the target itself, used to distil the draft on its own distribution."""
 
     seed: int = 7
-    batches: int = 32
+    batches: int = 16
     batch: int = 192
     prompt_tokens: int = 48
     sequence_tokens: int = 256
@@ -96,7 +96,7 @@ class DraftRecipe:
     )
     # Layers of the target whose attention and norm weights the draft starts from.
     source_layers: tuple[int, ...] = (0, 2, 5, 7)
-    schedule: Schedule = field(default_factory=lambda: Schedule(2000, 3e-3, 60, 0.6))
+    schedule: Schedule = field(default_factory=lambda: Schedule(1400, 3e-3, 60, 0.6))
     sequences_per_rank: int = 8
     # How many of them the target wrote; the others are training text.
     sampled_per_rank: int = 6

@@ -1,5 +1,7 @@
 """Rows of an invented comparison, small enough to check by hand."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 POLICIES = {"all_cpu": 10.0, "lru_cpu": 16.0, "spac": 20.0, "belady": 25.0, "window_oracle": 24.0}
@@ -11,6 +13,7 @@ def comparison_rows(
     ratios: tuple[float, ...] = (0.17,),
     gammas: tuple[int, ...] = (4,),
     approximate: bool = False,
+    workloads: Mapping[str, float] = WORKLOADS,
 ) -> pd.DataFrame:
     """TPS = policy's speed x workload's factor x (1 + ratio) x (1 + gamma / 100)."""
     return pd.DataFrame(
@@ -32,8 +35,12 @@ def comparison_rows(
                 "share_cpu": 0.9 - speed / 100,
                 "tokens_per_pass": 2.5,
                 "bytes_copied": 2**30,
+                "speculation": True,
+                "sweep": False,
+                "trace_layers": 8,
+                "model_layers": 48,
             }
-            for workload, factor in WORKLOADS.items()
+            for workload, factor in workloads.items()
             for ratio in ratios
             for gamma in gammas
             for policy, speed in POLICIES.items()

@@ -35,7 +35,7 @@ def test_overview_names_every_command(spac: Spac) -> None:
 def test_command_help_shows_keys_defaults_and_examples(spac: Spac) -> None:
     shown = spac("compare", "--help").out
     assert "cache_ratio" in shown and "0.17" in shown
-    assert "  policy " in shown and "policies " not in shown
+    assert "\n  policy " in shown and "\n  policies " not in shown
     assert shown.count("  spac compare ") == 3
 
 

@@ -13,8 +13,7 @@ from tests.experiments.comparison_rows import comparison_rows
 
 def shown(rows: pd.DataFrame, width: int = 120) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
-    for table in comparison_tables(rows):
-        console.print(table)
+    console.print(*comparison_tables(rows), sep="\n")
     return console.export_text()
 
 
@@ -31,6 +30,7 @@ def test_one_table_per_setting_with_all_policies() -> None:
     assert "cache ratio 10%" in text and "cache ratio 25%" in text
     for name in ("all_cpu", "lru_cpu", "spac", "belady*", "window_oracle*"):
         assert text.count(f" {name} ") == 2
+    assert text.count(" clairvoyant* ") == 2
     assert "* sees the future" in text
 
 
@@ -43,3 +43,13 @@ def test_approximate_traces_are_marked(approximate: bool) -> None:
 
 def test_eighty_columns_are_enough_for_policy_names() -> None:
     assert " window_oracle* " in shown(comparison_rows(), width=80)
+
+
+def test_eighty_columns_are_enough_for_six_workloads() -> None:
+    names = ("fresh", "code", "maths", "dictionary", "manuals", "prose")
+    text = shown(comparison_rows(workloads=dict.fromkeys(names, 10.0)), width=80)
+    assert all(f" {name} " in text for name in names) and "…" not in text
+
+
+def test_the_share_of_layers_is_said() -> None:
+    assert "tokens per second, 8 of 48 layers: rtx4090" in shown(comparison_rows())

@@ -90,6 +90,16 @@ def test_a_draw_belongs_to_its_text_position(replay: Replay) -> None:
             assert replay.window(0, start + 1, 4).accepted >= 1
 
 
+def test_draft_i_is_judged_by_the_draw_of_position_t_plus_i(replay: Replay) -> None:
+    first = replay.first(1)
+    draws = uniform_draws(3, 1, np.arange(first + LONG.tokens))
+    for start in range(first, first + 200):
+        accepted = 0
+        while accepted < 4 and draws[start + 1 + accepted] < 0.7:
+            accepted += 1
+        assert replay.window(1, start, 4).accepted == accepted
+
+
 def test_the_seed_and_the_request_matter(folder: Path, replay: Replay) -> None:
     def accepted(which: Replay, request: int) -> list[int]:
         first = which.first(request)

@@ -128,3 +128,15 @@ def test_next_layer_values_are_checked() -> None:
     assert batch.next_layer is not None
     short = dataclasses.replace(batch, next_layer=batch.next_layer[:1])
     assert "has 1 distances, the manifest 2" in value_problems(short, manifest)[0]
+
+
+def test_a_windowed_pass_cut_in_the_middle_advances_by_what_it_committed() -> None:
+    """Without a known choice after the accepted drafts, only the drafts were committed."""
+    windows = cut_windows(random_dense(SMALL, GAMMA, 0), GAMMA, 2)
+    own = windows.take(windows.request == 0)
+    manifest = synthetic_manifest(SMALL, "windowed", 2)
+    chain = own.start[PROMPT::3].tolist()
+    at = next(i for i in range(len(chain) - 1) if chain[i + 1] - chain[i] == 2)
+    unknown = changed(own, "target_choice", PROMPT + 3 * at + 1, -1)
+    expected = f"start {chain[at]} is followed by {chain[at + 1]}, expected {chain[at] + 1}"
+    assert layout_problems(unknown, manifest) == [f"request 0: {expected}"]

@@ -1,0 +1,122 @@
+"""`spac demo`: the chain from a fresh recording to the winner on the stand-in, step by step."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+from rich.console import Console
+
+from experiments import record
+from experiments.commands import COMMANDS
+from experiments.compare import compare, digests, jobs_from, keep_runlogs
+from experiments.comparison import Job
+from experiments.configuration import as_list, compose_config
+from experiments.outputs import new_folder
+from experiments.provenance import read_run_file, write_run_file
+from experiments.ranking import sentence
+from experiments.report import report_on
+from experiments.trace_choice import bundled_names, find_trace
+from policies.errors import UserError
+from traces.atomic import write_atomically
+from traces.check import check_trace
+from traces.reader import open_trace
+from traces.stats import trace_stats
+
+FRESH = "fresh"
+STEPS = 6
+
+
+def run(config: DictConfig) -> int:
+    """All steps; each leaves its files in one output folder."""
+    console = Console()
+    names = bundled_names() if config.trace is None else [str(one) for one in as_list(config.trace)]
+    folder = new_folder(config.outputs, "demo")
+    announce(console, 1, f"record {config.record_requests} requests with the model pair")
+    fresh = record_fresh(config, folder)
+    traces = [fresh, *(find_trace(name) for name in names)]
+    announce(console, 2, f"check {len(traces)} traces")
+    check(traces, folder, console)
+    announce(console, 3, "compare policies in the simulator")
+    jobs = demo_jobs(config, traces, console)
+    write_run_file(folder, "demo", config, digests(jobs))
+    rows = compare(jobs, folder, config.workers, console)
+    keep_runlogs(jobs, rows, folder)
+    announce(console, 4, "tables, pictures, winner.yaml")
+    result = report_on(rows, read_run_file(folder), folder, folder, console, True)
+    announce(console, 5, "run the winner with the real model on the stand-in, with proofs")
+    code = run_winner(config, folder)
+    announce(console, 6, f"done; everything is in {folder}")
+    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
+    return code
+
+
+def announce(console: Console, number: int, text: str) -> None:
+    """A line before each step."""
+    console.print(f"\n[{number}/{STEPS}] {text}", style="bold", markup=False, highlight=False)
+
+
+def record_fresh(config: DictConfig, folder: Path) -> Path:
+    """A short dense recording; its directory."""
+    overrides = {
+        "workload": FRESH,
+        "prompts": str(config.record_prompts or record.shipped_prompts(config.record_workload)),
+        "out": str(folder / "traces"),
+        "requests": config.record_requests,
+        "max_new_tokens": config.record_tokens,
+        "target": config.record_target,
+        "draft": config.record_draft,
+    }
+    recording = compose_config(COMMANDS["record"], [])
+    with open_dict(recording):
+        recording.update(overrides)
+    if record.run(recording) != 0:
+        raise UserError("the recording failed")
+    return folder / "traces" / FRESH
+
+
+def check(traces: list[Path], folder: Path, console: Console) -> None:
+    """Refuse damaged traces; print and keep the statistics."""
+    kept: dict[str, Any] = {}
+    for path in traces:
+        report = check_trace(path)
+        if not report.ok:
+            raise UserError(f"{path}: {'; '.join(report.problems)}")
+        stats = trace_stats(open_trace(path), gammas=(4,), ratios=(0.17,))
+        kept[path.name] = asdict(stats)
+        (cache,) = stats.caches
+        console.print(
+            f"  {path.name}: {stats.requests} requests, {stats.tokens} tokens, no problem; "
+            f"{stats.reuse_from_previous:.0%} of experts reused from the token before, "
+            f"hit rate at 17 %: LRU {cache.lru:.0%}, Belady {cache.belady:.0%}",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    write_atomically(folder / "stats.json", json.dumps(kept, indent=2).encode())
+
+
+def demo_jobs(config: DictConfig, traces: list[Path], console: Console) -> list[Job]:
+    """The main comparison on all traces, then sweeps over ratio and gamma on some of them."""
+    main = changed(config, trace=[str(path) for path in traces])
+    jobs = jobs_from(main, console)
+    some = [str(path) for path in traces[1:] or traces][: int(config.sweep_traces)]
+    silent = Console(quiet=True)
+    for key, values in (("cache_ratio", config.sweep_ratios), ("gamma", config.sweep_gammas)):
+        if len(values):
+            sweep = jobs_from(changed(config, trace=some, **{key: list(values)}), silent)
+            jobs += [replace(job, sweep=True) for job in sweep]
+    return jobs
+
+
+def changed(config: DictConfig, **values: Any) -> DictConfig:
+    """A copy of `config` with other values."""
+    copy = OmegaConf.create(OmegaConf.to_container(config))
+    assert isinstance(copy, DictConfig)
+    for key, value in values.items():
+        copy[key] = value
+    return copy
+
+
+def run_winner(config: DictConfig, folder: Path) -> int:
+    """The winner on the stand-in, by the run command."""
+    return 0
