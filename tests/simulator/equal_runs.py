@@ -17,6 +17,15 @@ def assert_equal_runs(one: RunLog, other: RunLog) -> None:
     assert ours == theirs
 
 
+def assert_equal_outcomes(one: RunLog | str, other: RunLog | str) -> None:
+    """Equal runs, or refusals in the same words."""
+    if isinstance(one, str) or isinstance(other, str):
+        assert isinstance(one, str) and isinstance(other, str), f"{one} and {other}"
+        assert one == other
+    else:
+        assert_equal_runs(one, other)
+
+
 def assert_equal_tables(one: pd.DataFrame, other: pd.DataFrame, name: str) -> None:
     """Same columns, types, rows."""
     assert list(one.columns) == list(other.columns), name

@@ -1,18 +1,25 @@
 """Random runs for comparing the engines: small shapes, awkward costs, every kind of trace."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from policies.composed import ComposedPolicy
+from policies.conformance import plain_costs
 from policies.costs import CostTable
-from policies.parts import FixedWindow
+from policies.errors import UserError
+from policies.parts import FetchMisses, FixedWindow, NextLayer, NextUse, Recency, Upcoming
+from policies.session import IllegalPlan
 from policies.zoo import ZOO
 from simulator.settings import SimulationSettings
+from tests.simulator.compositions import BALANCERS, ESTIMATORS, MOVERS
 from tests.traces.trace_samples import cut_windows, dense_trace, text_trace, write_trace
 from traces.reader import Trace
 from traces.replay import Replay, open_replay
+from traces.runlog import RunLog
 from traces.synthetic import SyntheticShape, random_dense, synthetic_manifest
 
 ROWS_MAX = 16
@@ -84,7 +91,7 @@ def random_costs(random: np.random.Generator) -> CostTable:
         steps = raster * random.integers(0, step // raster + 1, ROWS_MAX)
         return np.concatenate([[0], some(first) + np.cumsum(steps)]).astype(np.int64)
 
-    return CostTable(
+    table = CostTable(
         cpu_ns=rising(200, 100),
         gpu_ns=rising(100, 20),
         dense_ns=rising(200, 10),
@@ -104,11 +111,69 @@ def random_costs(random: np.random.Generator) -> CostTable:
         needs_ns=np.array([some(30) for _ in range(5)], np.int64),
         expert_bytes=1 << 20,
     )
+    if random.random() < 0.6:
+        return table
+    # Prefill streams some experts and computes the others: the link pauses while the CPU works.
+    gpu_ns = table.gpu_ns + 40 * (np.arange(ROWS_MAX + 1) > 0)
+    streamed = table.copy_latency_ns + table.copy_ns + gpu_ns
+    cpu_ns = np.maximum.accumulate(streamed + 100 * (np.arange(ROWS_MAX + 1) - 2))
+    return table._replace(gpu_ns=gpu_ns, cpu_ns=np.maximum(cpu_ns * (streamed > streamed[0]), 0))
 
 
-def policy_for(name: str, seed: int) -> ComposedPolicy:
-    """A fresh policy of the zoo; every third runs a window shorter than the run's."""
-    policy = ZOO[name]()
-    if seed % 3 == 0:
+def long_costs(rows: int) -> CostTable:
+    """Times like those of a desktop machine, for passes of up to `rows` rows."""
+    tokens = np.arange(rows + 1, dtype=np.int64)
+    some = (tokens > 0).astype(np.int64)
+    return plain_costs()._replace(
+        cpu_ns=145_000 * tokens, gpu_ns=20_000 * some + 100 * tokens, dense_ns=100_000 * some
+    )
+
+
+class Listening(ComposedPolicy):
+    """A composition that pays for drafted tokens without reading them."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return super().needs | {"draft_tokens"}
+
+
+def fetch_predicted() -> ComposedPolicy:
+    """Misses are fetched, and prefetched in another order than that of their numbers."""
+    return Listening("fetch_predicted", Recency(), FetchMisses(), NextLayer(1), "count")
+
+
+def composed(seed: int) -> ComposedPolicy:
+    """Any composition of parts."""
+    random = np.random.default_rng(1_000_000 + seed)
+
+    def pick(parts: Sequence[Any]) -> Any:
+        return parts[random.integers(len(parts))]
+
+    return ComposedPolicy(
+        "composed",
+        pick((*ESTIMATORS, NextUse(), Upcoming())),
+        pick(BALANCERS),
+        pick(MOVERS),
+        signal=pick(("count", "bit", "mass")),
+        quota=pick(("per_layer", "pool")),
+    )
+
+
+def policy_for(name: str, run: Scenario, seed: int) -> ComposedPolicy:
+    """A fresh policy, of the zoo or above; in every third scenario with a window shorter than the
+    run's."""
+    if name == "composed":
+        policy = composed(seed)
+    else:
+        policy = fetch_predicted() if name == "fetch_predicted" else ZOO[name]()
+    if seed % 3 == 0 and run.replay.fixed_gamma is None:
         policy.window = FixedWindow(1)
     return policy
+
+
+def outcome(engine: Callable[..., RunLog], name: str, run: Scenario, seed: int) -> RunLog | str:
+    """The run log that `engine` makes, or the words in which it refuses run or plan."""
+    try:
+        return engine(run.replay, policy_for(name, run, seed), run.costs, run.settings)
+    except (UserError, IllegalPlan) as error:
+        return f"{type(error).__name__}: {error}"
