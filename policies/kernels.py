@@ -17,9 +17,9 @@ from policies.estimators.inertia import calibrate_boundaries
 from policies.ledger import (
     NOWHERE,
     OK,
+    READY,
     copies_in_flight,
     digest,
-    is_ready,
     publish,
     release_readers,
 )
@@ -72,9 +72,11 @@ def open_layer(
         plan.refusal[0] = BAD_ROUTING
         plan.refusal[1] = bad
         return BAD_ROUTING, digest(ledger)
-    base = layer * observation.counts.shape[0]
-    for expert in range(observation.counts.shape[0]):
-        observation.ready[expert] = is_ready(ledger, base + expert)
+    ready, expert_slot, slot_state = observation.ready, ledger.expert_slot, ledger.slot_state
+    base = layer * ready.shape[0]
+    for expert in range(ready.shape[0]):
+        slot = expert_slot[base + expert]
+        ready[expert] = slot != NOWHERE and slot_state[slot] == READY
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
     layer_ns = costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns
     plan.credits[0] = layer_cap(layer_ns, costs.copy_ns) - copies_in_flight(ledger)
@@ -95,28 +97,44 @@ def close_layer(ledger, observation, plan, layer, staging, launch_early, credits
 def new_demand_copies(plan):
     """Demand copies of the plan that enter the link now (those in flight already do not)."""
     copies = 0
+    demand_slot = plan.demand_slot
     for place in range(plan.size[0]):
-        if plan.demand_slot[place] != -1:
+        if demand_slot[place] != -1:
             copies += 1
     return copies
 
 
 @kernel
 def _estimate_layer_ns(costs, observation, plan, state):
+    cpu_ns, gpu_ns, placement = costs.cpu_ns, costs.gpu_ns, plan.placement
+    active, counts = observation.active, observation.counts
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
     cpu = 0
     gpu = 0
     link = 0
     for place in range(observation.size[0]):
-        expert = observation.active[place]
-        count = min(observation.counts[expert], costs.cpu_ns.shape[0] - 1)
-        if plan.placement[expert] == api.CPU:
-            cpu += costs.cpu_ns[count]
+        expert = active[place]
+        count = min(counts[expert], cpu_ns.shape[0] - 1)
+        if placement[expert] == api.CPU:
+            cpu += cpu_ns[count]
         else:
-            gpu += costs.gpu_ns[count]
-            if plan.placement[expert] != api.GPU:
+            gpu += gpu_ns[count]
+            if placement[expert] != api.GPU:
                 link += costs.copy_ns
     return costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns + max(cpu, max(gpu, link))
+
+
+@kernel
+def _hot_missing(ledger, state, layer):
+    utilities, expert_slot = state.utility, ledger.expert_slot
+    tau = state.tau[layer]
+    experts = utilities.shape[1]
+    wanted = 0
+    for expert in range(experts):
+        hot = utilities[layer, expert] >= tau
+        if hot and expert_slot[layer * experts + expert] == NOWHERE:
+            wanted += 1
+    return wanted
 
 
 @kernel
@@ -138,13 +156,7 @@ def enter_layer(
     balance(program, state, costs, ledger, observation, plan, layer)
     credits -= new_demand_copies(plan)
     plan.credits[0] = credits
-    wanted = 0
-    for expert in range(observation.counts.shape[0]):
-        key = layer * observation.counts.shape[0] + expert
-        hot = state.utility[layer, expert] >= state.tau[layer]
-        if hot and ledger.expert_slot[key] == NOWHERE:
-            wanted += 1
-    state.clock[WANTED] += wanted
+    state.clock[WANTED] += _hot_missing(ledger, state, layer)
     move(program, state, ledger, observation, plan)
     state.clock[ACCUMULATED_NS] += _estimate_layer_ns(costs, observation, plan, state)
     return close_layer(ledger, observation, plan, layer, staging, launch_early, credits), view

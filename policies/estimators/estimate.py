@@ -33,5 +33,6 @@ def estimate(program, state, observation, layer):
     elif kind == kinds.LAST:
         for expert in range(observation.counts.shape[0]):
             state.utility[layer, expert] = signal_value(program.signal, observation, expert)
+    stamps, active, now = state.stamp, observation.active, state.clock[PASS]
     for place in range(observation.size[0]):
-        state.stamp[layer, observation.active[place]] = state.clock[PASS]
+        stamps[layer, active[place]] = now

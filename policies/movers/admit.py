@@ -15,20 +15,22 @@ from policies.state import LAYER, PASS
 
 @kernel
 def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
-    experts = state.utility.shape[1]
+    utility_table, stamps, expert_slot = state.utility, state.stamp, ledger.expert_slot
+    rows = observation.counts
+    running = state.clock[LAYER]
+    experts = utility_table.shape[1]
     if since < 0:  # before the first pass: a stamp of -1 means never used
         return length
     for expert in range(experts):
-        if state.stamp[layer, expert] != since:
+        if stamps[layer, expert] != since:
             continue
         key = layer * experts + expert
-        fetched = fetches(plan, state.clock[LAYER], layer, expert)
-        if ledger.expert_slot[key] == NOWHERE and not fetched:
+        if expert_slot[key] == NOWHERE and not fetches(plan, running, layer, expert):
             count = 0
-            if layer == state.clock[LAYER]:
-                count = -observation.counts[expert]
+            if layer == running:
+                count = -rows[expert]
             length = insert_candidate(
-                keys, utilities, counts, length, key, state.utility[layer, expert], count
+                keys, utilities, counts, length, key, utility_table[layer, expert], count
             )
     return length
 
