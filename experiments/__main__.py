@@ -1,6 +1,7 @@
 """`spac`, the one console command. Its first word chooses a command; modules load when used."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,15 @@ HELP_FLAGS = ("-h", "--help")
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code: 0 done, 1 failed, 2 refused with one line, 130 interrupted."""
     words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return dispatch(words)
+    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def dispatch(words: list[str]) -> int:
+    """Print help, or launch the command of the first word."""
     if not words or words[0] in (*HELP_FLAGS, "help"):
         print(overview())
         return 0

@@ -14,6 +14,7 @@ class Command:
 
     `renamed`: keys that the user writes -> keys of the config file, where the user's word is also
     the name of a config group, which Hydra would look up instead of taking the value.
+    `free_text`: keys whose values are taken as they are, brackets, commas and all.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Command:
     summary: str
     positional: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
+    free_text: tuple[str, ...] = ()
 
     @property
     def config_file(self) -> Path:
@@ -67,6 +69,7 @@ COMMANDS = {
             "experiments.run",
             "a policy on the real machine or the stand-in",
             renamed=POLICY_NAMES,
+            free_text=("prompt",),
         ),
         Command(
             "report",

@@ -22,12 +22,11 @@ from experiments.comparison import (
 from experiments.configuration import as_list, as_mapping, options, whole_number
 from experiments.machine import capacities_from, machine_from
 from experiments.outputs import new_folder
-from experiments.pictures import base_setting
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import sentence, standing
-from experiments.report import RUNLOGS, report_on
+from experiments.ranking import best_setting, standing
+from experiments.report import RUNLOGS, show_report, write_report
 from experiments.setting import settings_from
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
@@ -46,8 +45,7 @@ def run(config: DictConfig) -> int:
     rows = compare(jobs, folder, config.workers, console)
     keep_runlogs(jobs, rows, folder)
     record = read_run_file(folder)
-    result = report_on(rows, record, folder, folder, console, bool(config.pictures))
-    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
+    show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
     return 0
 
 
@@ -55,10 +53,11 @@ def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> None:
     """Play the best policy that speculates, and the winner if it does not, once more on the first
     workload, with their run logs on disk."""
     main = rows[~rows["sweep"]]
-    ratio, gamma = base_setting(main)
+    winner = standing(main).winner
+    ratio, gamma = best_setting(main, winner)
     base = main[(main["cache_ratio"] == ratio) & (main["gamma"] == gamma)]
     best = standing(base[base["speculation"]]).winner if base["speculation"].any() else None
-    for number, label in enumerate(dict.fromkeys((best, standing(main).winner)), start=1):
+    for number, label in enumerate(dict.fromkeys((best, winner)), start=1):
         if label is not None:
             job = jobs[int(base.index[base["policy"] == label][0])]
             play(job, folder / RUNLOGS / f"{number}-{job.label}-{job.trace.name}".replace(" ", "-"))

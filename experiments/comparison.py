@@ -121,6 +121,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
         "speculation": setting.speculation,
         **asdict(metrics(log)),
         "trace_layers": replay.model.layers,
+        "trace_experts": replay.model.experts,
         "model_layers": setting.machine.model(replay.model).moe_layers,
         "trace_digest": workload.trace.digest,
     }

@@ -17,7 +17,7 @@ SINGLE_GROUPS = ("model", "draft", "hardware", "device")
 
 
 def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """(values of the leading positional words, the rest as overrides)."""
+    """(values of leading positional words and of free texts, the rest as overrides)."""
     values: dict[str, str] = {}
     rest = list(words)
     for key in command.positional:
@@ -26,8 +26,12 @@ def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str],
         if KEY_VALUE.match(rest[0]) and not Path(rest[0]).exists():
             break
         values[key] = rest.pop(0)
-    for word in rest:
-        if not word.startswith("-") and not KEY_VALUE.match(word) and not word.startswith("~"):
+    for word in list(rest):
+        key, equals, text = word.partition("=")
+        if key in command.free_text and equals and text != "null":
+            values[key] = text
+            rest.remove(word)
+        elif not word.startswith("-") and not KEY_VALUE.match(word) and not word.startswith("~"):
             raise UserError(
                 f"'{word}' is not of the form key=value; see spac {command.name} --help"
             )
@@ -69,8 +73,7 @@ def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
 
 
 def finish(command: Command, config: DictConfig, values: dict[str, str]) -> DictConfig:
-    """`config` with the user's names of keys, and the positional words, which bypass Hydra's
-    grammar: paths may be odd."""
+    """`config` with the user's names of keys, and the values that bypass Hydra's grammar."""
     with open_dict(config):
         for shown, inner in command.renamed.items():
             config[shown] = config.pop(inner)

@@ -5,18 +5,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from experiments import record
+from experiments import run as run_command
 from experiments.commands import COMMANDS
 from experiments.compare import compare, digests, jobs_from, keep_runlogs
 from experiments.comparison import Job
 from experiments.configuration import as_list, compose_config
 from experiments.outputs import new_folder
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import sentence
-from experiments.report import report_on
+from experiments.report import show_report, write_report
 from experiments.trace_choice import bundled_names, find_trace
 from policies.errors import UserError
 from traces.atomic import write_atomically
@@ -42,13 +42,13 @@ def run(config: DictConfig) -> int:
     jobs = demo_jobs(config, traces, console)
     write_run_file(folder, "demo", config, digests(jobs))
     rows = compare(jobs, folder, config.workers, console)
+    announce(console, 4, "choose the winner, draw pictures")
     keep_runlogs(jobs, rows, folder)
-    announce(console, 4, "tables, pictures, winner.yaml")
-    result = report_on(rows, read_run_file(folder), folder, folder, console, True)
+    report = write_report(rows, read_run_file(folder), folder, folder, True)
     announce(console, 5, "run the winner with the real model on the stand-in, with proofs")
     code = run_winner(config, folder)
-    announce(console, 6, f"done; everything is in {folder}")
-    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
+    announce(console, 6, f"done: {folder} has traces, tables, pictures, winner and run logs\n")
+    show_report(report, console)
     return code
 
 
@@ -69,8 +69,7 @@ def record_fresh(config: DictConfig, folder: Path) -> Path:
         "draft": config.record_draft,
     }
     recording = compose_config(COMMANDS["record"], [])
-    with open_dict(recording):
-        recording.update(overrides)
+    recording.update(overrides)
     if record.run(recording) != 0:
         raise UserError("the recording failed")
     return folder / "traces" / FRESH
@@ -118,5 +117,18 @@ def changed(config: DictConfig, **values: Any) -> DictConfig:
 
 
 def run_winner(config: DictConfig, folder: Path) -> int:
-    """The winner on the stand-in, by the run command."""
-    return 0
+    """The winner on the stand-in by the run command; 1 if a proof fails."""
+    running = compose_config(COMMANDS["run"], [])
+    running.update(
+        {
+            "winner": str(folder),
+            "out": str(folder / "run"),
+            "workload": config.record_workload,
+            "prompts": config.record_prompts,
+            "requests": config.run_requests,
+            "max_new_tokens": config.run_tokens,
+            "target": config.record_target,
+            "draft_path": config.record_draft,
+        }
+    )
+    return run_command.run(running)

@@ -1,7 +1,5 @@
 """Pictures of a comparison: pure functions from its table to a figure. Titles state the finding."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -42,7 +40,7 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
         if workload in oracle.index:
             axes.hlines(
                 oracle[workload], place - 0.42, place + 0.42, color="black", linestyle="--",
-                label=ORACLE if place == 0 else None,
+                label=ORACLE if place == 0 else "",
             )  # fmt: skip
     axes.set_xticks(np.arange(len(workloads)), workloads)
     axes.set_ylabel(TPS_AXIS + layers_note(rows))
@@ -87,12 +85,17 @@ def placements(rows: pd.DataFrame) -> Figure:
             edgecolor="white", height=0.72,
         )  # fmt: skip
         left += shares
-    axes.set_yticks(np.arange(len(table)), list(table.index))
+    foreseeing = set(rows.loc[rows["clairvoyant"], "policy"])
+    names_shown = [f"{name}*" if name in foreseeing else name for name in table.index]
+    axes.set_yticks(np.arange(len(table)), names_shown)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel(f"share of active experts, mean over workloads, {_setting(rows)}")
+    axes.set_xlabel(
+        f"share of active experts, mean over workloads, {_setting(rows)}"
+        + ("; * sees the future" if foreseeing else "")
+    )
     _legend(figure, axes)
     return figure
 
@@ -124,7 +127,7 @@ def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
 
 
 def _sweep_title(causal: pd.DataFrame, key: str) -> str:
-    best = causal.loc[causal[TPS].idxmax()]
+    best = causal.sort_values(TPS, ascending=False, kind="stable").iloc[0]
     value = f"{best[key]:.0%}" if key == "cache_ratio" else f"{best[key]}"
     name = "cache ratio" if key == "cache_ratio" else "gamma"
     winners = causal.loc[causal.groupby(key)[TPS].idxmax(), "policy"].unique()
@@ -142,7 +145,7 @@ def _mark(rows: pd.DataFrame) -> str:
     return " (approximate: text traces)" if rows["approximate"].any() else ""
 
 
-def _by_workload(rows: pd.DataFrame, workloads: Sequence[str]) -> np.ndarray:
+def _by_workload(rows: pd.DataFrame, workloads: list[str]) -> np.ndarray:
     return rows.groupby("workload")[TPS].mean().reindex(workloads).to_numpy(float)
 
 

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from experiments import figures
 from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
-from experiments.ranking import TPS, standing
+from experiments.ranking import best_setting, standing
 from traces.runlog import RunLog
 
 
 def draw_all(rows: pd.DataFrame, log: RunLog | None) -> dict[str, Figure]:
     """File stem -> figure. `rows` may hold sweeps beside the main cells; see column `sweep`."""
     main = rows[~rows["sweep"]]
-    ratio, gamma = base_setting(main)
+    ratio, gamma = best_setting(main, standing(main).winner)
     base = main[(main["cache_ratio"] == ratio) & (main["gamma"] == gamma)]
     drawn = {"tps_by_policy": figures.tps_by_policy(base), "placements": figures.placements(base)}
     over_ratio = comparable(rows[rows["gamma"] == gamma], "cache_ratio")
@@ -27,14 +27,6 @@ def draw_all(rows: pd.DataFrame, log: RunLog | None) -> dict[str, Figure]:
     if log is not None:
         drawn["verify_pass_lanes"] = pass_lanes_figure(log)
     return drawn
-
-
-def base_setting(rows: pd.DataFrame) -> tuple[float, int]:
-    """(cache ratio, gamma) at which the winner is fastest in the mean."""
-    won = rows[rows["policy"] == standing(rows).winner]
-    speeds = won.groupby(["cache_ratio", "gamma"])[TPS].mean()
-    ratio, gamma = speeds.idxmax()
-    return float(ratio), int(gamma)
 
 
 def comparable(rows: pd.DataFrame, key: str) -> pd.DataFrame:

@@ -82,6 +82,14 @@ def standing(rows: pd.DataFrame) -> Standing:
     )
 
 
+def best_setting(rows: pd.DataFrame, policy: str) -> tuple[float, int]:
+    """(cache ratio, gamma) at which `policy` is fastest in the mean over workloads."""
+    played = rows[rows["policy"] == policy]
+    speeds = played.groupby(["cache_ratio", "gamma"])[TPS].mean().reset_index()
+    best = speeds.sort_values(TPS, ascending=False, kind="stable").iloc[0]
+    return float(best["cache_ratio"]), int(best["gamma"])
+
+
 def sentence(result: Standing) -> str:
     """Which policy won, by how much, and how far from the oracle it is."""
     prefix = "Approximate (text traces): " if result.approximate else ""

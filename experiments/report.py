@@ -1,5 +1,6 @@
-"""`spac report`, and the last step of compare and demo: tables, pictures, winner, one sentence."""
+"""`spac report`, and the end of compare and demo: tables, pictures, winner, one sentence."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +13,57 @@ from experiments.pictures import draw_all, save_all
 from experiments.provenance import read_run_file, write_run_file
 from experiments.ranking import Standing, sentence, standing
 from experiments.tables import comparison_tables, read_table, write_table
-from experiments.winner import Winner, winner_of, write_winner
+from experiments.winner import winner_of, write_winner
 from traces.runlog import RunLog, read_runlog
 
 RUNLOGS = "runlogs"
 
 
+@dataclass(frozen=True)
+class Report:
+    """A comparison with its outcome and the files made of it."""
+
+    rows: pd.DataFrame
+    standing: Standing
+    paths: list[Path]
+
+
 def run(config: DictConfig) -> int:
     """Make the report of `config.folder` anew in a new output folder."""
     source = Path(config.folder)
-    record = read_run_file(source)
-    rows = read_table(source)
+    record, rows = read_run_file(source), read_table(source)
+    standing(rows[~rows["sweep"]])  # refuses a table that cannot have a winner, before writing
     folder = new_folder(config.outputs, "report")
     write_run_file(folder, "report", config, record["inputs"])
-    console = Console()
-    write_table(folder, rows)
-    result = report_on(rows, record, source, folder, console, bool(config.pictures))
-    console.print(sentence(result), style="bold", highlight=False, soft_wrap=True)
+    paths = write_table(folder, rows)
+    report = write_report(rows, record, source, folder, bool(config.pictures))
+    show_report(replace(report, paths=paths + report.paths), Console())
     return 0
 
 
-def report_on(
-    rows: pd.DataFrame,
-    record: dict[str, Any],
-    source: Path,
-    folder: Path,
-    console: Console,
-    pictures: bool,
-) -> Standing:
-    """Print tables, write winner.yaml and pictures into `folder`, print their paths."""
+def write_report(
+    rows: pd.DataFrame, record: dict[str, Any], source: Path, folder: Path, pictures: bool
+) -> Report:
+    """Write winner.yaml and pictures into `folder`. `source`: the comparison, with its run logs."""
     main = rows[~rows["sweep"]]
-    console.print(*comparison_tables(main), sep="\n\n")
     result = standing(main)
-    winner: Winner = winner_of(main, result, record["source_hash"], record["inputs"])
+    winner = winner_of(main, result, record["source_hash"], record["inputs"])
     paths = [write_winner(folder, winner)]
     if pictures:
         paths = save_all(draw_all(rows, first_runlog(source)), folder) + paths
-    for path in paths:
+    return Report(rows, result, paths)
+
+
+def show_report(report: Report, console: Console) -> None:
+    """Print the tables, the paths, and the sentence."""
+    main = report.rows[~report.rows["sweep"]]
+    console.print(*comparison_tables(main), sep="\n\n")
+    for path in report.paths:
         console.print(str(path), highlight=False, soft_wrap=True)
-    return result
+    console.print(sentence(report.standing), style="bold", highlight=False, soft_wrap=True)
 
 
 def first_runlog(folder: Path) -> RunLog | None:
-    """A run log of the winner that the comparison kept, if any."""
+    """The run log that the comparison kept of its best policy that speculates, if any."""
     logs = sorted((folder / RUNLOGS).glob("*"))
     return read_runlog(logs[0]) if logs else None

@@ -13,6 +13,7 @@ from policies.costs import CostTable
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, CheckpointFacts, open_target
 from runtime.engine_settings import EngineSettings, slots_of_ratio
+from runtime.hazards import HazardChecker
 from runtime.prompts import Prompt
 from runtime.standin import StandIn, standin
 from runtime.tokenizers import Tokenizer
@@ -48,10 +49,10 @@ class RunChoice:
         """Directory of the target."""
         return self.facts.path
 
-    def device(self) -> StandIn:
+    def device(self, checker: HazardChecker | None = None) -> StandIn:
         """A new stand-in with the link of the hardware profile."""
         link = self.hardware.link
-        return standin(link.bytes_per_second, link.latency_ns)
+        return standin(link.bytes_per_second, link.latency_ns, checker)
 
 
 def choose_run(config: Mapping[str, Any]) -> RunChoice:
@@ -63,6 +64,9 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
     settings = _settings(config, winner, facts)
     hardware = hardware_profile(as_mapping(config["hardware"]), "hardware")
     settings = replace(settings, hardware=hardware.name)
+    tokens = whole_number("max_new_tokens", config["max_new_tokens"])
+    if tokens < 2:
+        raise UserError(f"max_new_tokens={tokens}: the first token is prefill, ask for 2 or more")
     rows = max(settings.gamma + 1, *(len(prompt.tokens) for prompt in prompts))
     return RunChoice(
         policy=_policy(config, winner),
@@ -71,7 +75,7 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         draft=_draft(config) if settings.gamma else None,
         tokenizer=tokenizer,
         prompts=prompts,
-        max_new_tokens=whole_number("max_new_tokens", config["max_new_tokens"]),
+        max_new_tokens=tokens,
         settings=settings,
         hardware=hardware,
         costs=_costs(config, hardware, facts, settings, rows),

@@ -1,6 +1,7 @@
 """`spac simulate`: one policy on one trace, every metric on the terminal, the run log on disk."""
 
 import json
+import math
 from dataclasses import asdict, fields
 
 from omegaconf import DictConfig
@@ -78,6 +79,8 @@ def shown(name: str, value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     assert isinstance(value, float)
+    if math.isnan(value):
+        return "-"
     if name.endswith("_seconds") or name == "seconds_per_token":
         return f"{value * 1e3:.3f} ms" if value < 1 else f"{value:.3f} s"
     if "rate" in name or "share" in name or name.startswith("acceptance"):

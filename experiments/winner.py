@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from experiments.policy_choice import PolicyChoice
-from experiments.ranking import TPS, Standing
+from experiments.ranking import Standing, best_setting
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
@@ -48,16 +48,18 @@ def winner_of(
     rows: pd.DataFrame, result: Standing, source_hash: str, inputs: Mapping[str, str]
 ) -> Winner:
     """The winner of `rows` at the setting where it was fastest in the mean."""
+    ratio, gamma = best_setting(rows, result.winner)
     won = rows[rows["policy"] == result.winner]
-    speeds = won.groupby(["cache_ratio", "gamma"])[TPS].mean()
-    ratio, gamma = speeds.idxmax()
     row = won[(won["cache_ratio"] == ratio) & (won["gamma"] == gamma)].iloc[0]
+    speculates = bool(row["speculation"])
+    # Without a draft the winner also had the slots that the draft's VRAM gave.
+    given = row["slots"] / (row["trace_layers"] * row["trace_experts"])
     return Winner(
         policy=str(row["policy_name"]),
         target=str(row["target"]),
         parameters=json.loads(row["parameters"]),
-        gamma=int(gamma) if row["speculation"] else 0,
-        cache_ratio=float(ratio),
+        gamma=gamma if speculates else 0,
+        cache_ratio=ratio if speculates else round(float(given), 4),
         model=str(row["model"]),
         hardware=str(row["hardware"]),
         source_hash=source_hash,

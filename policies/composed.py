@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from policies import kinds
+from policies import kinds, passes
 from policies.api import Future, Shape
 from policies.costs import CostTable
 from policies.errors import UserError
+from policies.estimators.fixed import start_fixed
 from policies.estimators.foresight import next_use_table
 from policies.estimators.inertia import start_boundaries
-from policies.kernels import begin_pass
-from policies.parts import SIGNALS, FixedWindow, Part, describe
+from policies.parts import QUOTAS, SIGNALS, FixedWindow, Part, Shallow, describe
+from policies.quotas.even import even_quota
+from policies.quotas.shallow import shallow_quota
+from policies.quotas.whole_layers import whole_layers_quota
 from policies.state import (
     BALANCER,
     ESTIMATOR,
@@ -21,24 +24,23 @@ from policies.state import (
     MOVER,
     PASS,
     PASS_NS,
+    QUOTA,
+    SLOTS,
+    TOP_K,
+    WINDOW,
     Program,
+    Sizes,
     State,
     new_state,
 )
-
-QUOTAS = ("per_layer", "pool")
-
-
-def even_quota(layers: int, slots: int) -> np.ndarray:
-    """int64 [layers]: slots spread evenly, the remainder to the first layers."""
-    return np.full(layers, slots // layers, np.int64) + (np.arange(layers) < slots % layers)
 
 
 class ComposedPolicy:
     """signal, estimator, balancer, mover, window, quota as given; state learned later lives in
     `state_`.
 
-    quota "per_layer" gives every layer the same number of slots, "pool" shares all slots.
+    quota: a part of policies.parts.quotas or its name; "per_layer" gives every layer the same
+    number of slots, "pool" shares all slots.
     """
 
     def __init__(
@@ -48,13 +50,15 @@ class ComposedPolicy:
         balancer: Part,
         mover: Part,
         signal: str = "count",
-        window: FixedWindow | None = None,
-        quota: str = "per_layer",
+        window: Part | None = None,
+        quota: str | Part = "per_layer",
     ) -> None:
         if signal not in SIGNALS:
             raise UserError(f"policy {name}: unknown signal '{signal}'; there are {list(SIGNALS)}")
-        if quota not in QUOTAS:
-            raise UserError(f"policy {name}: unknown quota '{quota}'; there are {list(QUOTAS)}")
+        if isinstance(quota, str):
+            if quota not in QUOTAS:
+                raise UserError(f"policy {name}: unknown quota '{quota}'; there are {list(QUOTAS)}")
+            quota = QUOTAS[quota]()
         self.name = name
         self.signal = signal
         self.estimator = estimator
@@ -71,47 +75,41 @@ class ComposedPolicy:
     @property
     def needs(self) -> frozenset[str]:
         """Priced observations that the parts read."""
-        needs = {"router_mass"} if self.signal == "mass" else set()
-        if self.mover.kind == kinds.NEXT_LAYER:
-            needs |= {f"next_layer_{step + 1}" for step in range(int(self.mover.values()[0]))}
-        return frozenset(needs)
+        mass = frozenset({"router_mass"} if self.signal == "mass" else ())
+        return mass.union(*(part.needs() for part in self._parts().values()))
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter as given, as plain data."""
-        return {
-            "signal": self.signal,
-            "estimator": describe(self.estimator),
-            "balancer": describe(self.balancer),
-            "mover": describe(self.mover),
-            "window": describe(self.window),
-            "quota": self.quota,
-        }
+        names = ("estimator", "balancer", "mover", "window", "quota")
+        parts = zip(names, self._parts().values(), strict=True)
+        return {"signal": self.signal} | {name: describe(part) for name, part in parts}
 
     def reset(self, shape: Shape, costs: CostTable) -> None:
         """Forget everything; `shape` and `costs` hold for the run."""
         self.shape_ = shape
         self.costs_ = costs
         self.program_ = Program(
-            SIGNALS[self.signal], self.estimator.kind, self.balancer.kind, self.mover.kind
-        )
-        self.state_: State = new_state(shape.layers, shape.experts)
-        for row, part in (
-            (ESTIMATOR, self.estimator),
-            (BALANCER, self.balancer),
-            (MOVER, self.mover),
-        ):
+            SIGNALS[self.signal], self.estimator.kind, self.balancer.kind, self.mover.kind,
+            self.window.kind, self.quota.kind,
+        )  # fmt: skip
+        self.state_: State = new_state(shape.layers, shape.experts, self._sizes(shape))
+        for row, part in self._parts().items():
             values = part.values()
             self.state_.parameters[row, : len(values)] = values
-        if self.quota == "per_layer":
-            self.state_.quota[:] = even_quota(shape.layers, shape.slots)
-        self.state_.clock[PASS] = -1
-        self.state_.clock[LAYER] = -1
-        self.state_.clock[PASS_NS] = (
+        self.state_.quota[:] = self._first_quota(shape)
+        clock = self.state_.clock
+        clock[PASS] = -1
+        clock[LAYER] = -1
+        clock[TOP_K] = shape.top_k
+        clock[SLOTS] = shape.slots
+        clock[PASS_NS] = (
             shape.layers * costs.layer_ns(min(shape.gamma_max + 1, len(costs.dense_ns) - 1))
             + shape.gamma_max * costs.draft_step_ns
         )
         if self.estimator.kind == kinds.INERTIA:
             start_boundaries(self.state_)
+        elif self.estimator.kind == kinds.FIXED:
+            start_fixed(self.state_)
 
     def foresee(self, future: Future) -> None:
         """Show a clairvoyant policy the activation counts of all passes to come; call after
@@ -127,13 +125,48 @@ class ComposedPolicy:
             self.state_.utility[:] = -(first * layers + np.arange(layers)[:, None]).astype(float)
 
     def start_request(self, prompt: np.ndarray) -> None:
-        """Slots and state survive requests; nothing is reset here."""
+        """A request begins; slots and state survive requests."""
+        passes.start_request(self.program_, self.state_)
 
     def start_pass(self, last_token: int) -> int:
         """Begin a pass; returns gamma."""
-        gamma = self.window.choose(self.shape_.gamma_max)
-        begin_pass(self.program_, self.state_, self.costs_, gamma)
-        return gamma
+        return int(
+            passes.start_pass(
+                self.program_, self.state_, self.costs_, self.shape_.gamma_max, last_token
+            )
+        )
+
+    def note_token(self, token: int) -> None:
+        """A drafted token is known; called in order, before the decision of its draft step."""
+        passes.note_token(self.program_, self.state_, token)
 
     def end_pass(self, accepted: int) -> None:
         """The pass committed `accepted` drafted tokens and one more."""
+        passes.end_pass(self.program_, self.state_, accepted)
+
+    def _parts(self) -> dict[int, Part]:
+        """Parts by their row of parameters."""
+        return {
+            ESTIMATOR: self.estimator, BALANCER: self.balancer, MOVER: self.mover,
+            WINDOW: self.window, QUOTA: self.quota,
+        }  # fmt: skip
+
+    def _sizes(self, shape: Shape) -> Sizes:
+        first = self.estimator.values()
+        return Sizes(
+            requests=int(first[0]) if self.estimator.kind == kinds.REQUEST_MATRIX else 0,
+            curves=int(self.quota.kind == kinds.MISS_CURVES),
+            queue_levels=int(self.mover.values()[0]) if self.mover.kind == kinds.CODE_QUEUE else 0,
+            buckets=int(first[3]) if self.estimator.kind == kinds.TOKEN_MIX else 0,
+            ways=min(2 * shape.top_k, shape.experts),
+        )
+
+    def _first_quota(self, shape: Shape) -> np.ndarray:
+        """int64 [layers]: slots of each layer at reset, -1 for one pool."""
+        if isinstance(self.quota, Shallow):
+            return shallow_quota(shape.layers, shape.experts, shape.slots, self.quota.bias)
+        if self.quota.kind == kinds.WHOLE_LAYERS:
+            return whole_layers_quota(shape.layers, shape.experts, shape.slots)
+        if self.quota.kind == kinds.POOL:
+            return np.full(shape.layers, -1, np.int64)
+        return even_quota(shape.layers, shape.slots)

@@ -13,7 +13,7 @@ from policies.balancers.balance import balance
 from policies.compile import kernel
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
-from policies.estimators.inertia import calibrate_boundaries
+from policies.estimators.token_mix import learn_tokens
 from policies.ledger import (
     NOWHERE,
     OK,
@@ -26,22 +26,11 @@ from policies.ledger import (
 from policies.movers.move import move
 from policies.observation import observe_rows
 from policies.plan import clear_plan
-from policies.state import ACCUMULATED_NS, LAYER, PASS, PASS_NS, ROWS, WANTED
+from policies.state import ACCUMULATED_NS, ACTIVE, LAYER, LEAVING, MISSES, ROWS, WANTED
 from policies.validate import apply_layer, apply_prefetches
 
 BAD_ROUTING = 40
-
-
-@kernel
-def begin_pass(program, state, costs, gamma):
-    """A pass with `gamma` drafts begins: pass number, estimate of its time, boundaries."""
-    if state.clock[PASS] >= 0:
-        state.clock[PASS_NS] = state.clock[ACCUMULATED_NS]
-    state.clock[PASS] += 1
-    state.clock[LAYER] = -1
-    state.clock[ACCUMULATED_NS] = costs.pass_ns + gamma * costs.draft_step_ns
-    if program.estimator == kinds.INERTIA:
-        calibrate_boundaries(state, costs)
+MEAN_STEP = 0.05  # of the running means in state.measured
 
 
 @kernel
@@ -105,6 +94,30 @@ def new_demand_copies(plan):
 
 
 @kernel
+def _measure_layer(ledger, observation, state, layer):
+    """Running means of active and missing experts, and hot experts without a slot (WANTED)."""
+    expert_slot, utilities = ledger.expert_slot, state.utility
+    counts, measured = observation.counts, state.measured
+    tau = state.tau[layer]
+    experts = utilities.shape[1]
+    wanted = 0
+    missing = 0
+    for expert in range(experts):
+        if expert_slot[layer * experts + expert] != NOWHERE:
+            continue
+        if utilities[layer, expert] >= tau:
+            wanted += 1
+        if counts[expert] > 0:
+            missing += 1
+    state.clock[WANTED] += wanted
+    for entry, value in ((ACTIVE, float(observation.size[0])), (MISSES, float(missing))):
+        mean = measured[entry]
+        if mean == 0.0:
+            mean = value
+        measured[entry] = mean + MEAN_STEP * (value - mean)
+
+
+@kernel
 def _estimate_layer_ns(costs, observation, plan, state):
     cpu_ns, gpu_ns, placement = costs.cpu_ns, costs.gpu_ns, plan.placement
     active, counts = observation.active, observation.counts
@@ -125,19 +138,6 @@ def _estimate_layer_ns(costs, observation, plan, state):
 
 
 @kernel
-def _hot_missing(ledger, state, layer):
-    utilities, expert_slot = state.utility, ledger.expert_slot
-    tau = state.tau[layer]
-    experts = utilities.shape[1]
-    wanted = 0
-    for expert in range(experts):
-        hot = utilities[layer, expert] >= tau
-        if hot and expert_slot[layer * experts + expert] == NOWHERE:
-            wanted += 1
-    return wanted
-
-
-@kernel
 def enter_layer(
     program, state, costs, ledger, observation, plan, layer, staging, launch_early,
     experts, weights, predicted, slots, generations, landed,
@@ -150,14 +150,17 @@ def enter_layer(
     if code != OK:
         return code, view
     state.clock[LAYER] = layer
+    state.clock[LEAVING] = 0
     state.clock[ROWS] = observation.size[1]
     credits = plan.credits[0]
     estimate(program, state, observation, layer)
-    balance(program, state, costs, ledger, observation, plan, layer)
+    if program.estimator == kinds.TOKEN_MIX:
+        learn_tokens(state, experts, layer)
+    balance(program, state, costs, ledger, observation, plan, layer, staging, launch_early)
     credits -= new_demand_copies(plan)
     plan.credits[0] = credits
-    state.clock[WANTED] += _hot_missing(ledger, state, layer)
-    move(program, state, ledger, observation, plan)
+    _measure_layer(ledger, observation, state, layer)
+    move(program, state, costs, ledger, observation, plan)
     state.clock[ACCUMULATED_NS] += _estimate_layer_ns(costs, observation, plan, state)
     return close_layer(ledger, observation, plan, layer, staging, launch_early, credits), view
 
@@ -185,8 +188,9 @@ def leave_layer(
     if code != OK:
         return code, view
     state.clock[LAYER] = layer
+    state.clock[LEAVING] = 1
     credits = plan.credits[0]
-    move(program, state, ledger, observation, plan)
+    move(program, state, costs, ledger, observation, plan)
     return apply_prefetches(ledger, plan, credits), view
 
 
@@ -200,6 +204,7 @@ def draft_step(
     if code != OK:
         return code, view
     state.clock[LAYER] = -1
+    state.clock[LEAVING] = 0
     credits = plan.credits[0]
-    move(program, state, ledger, observation, plan)
+    move(program, state, costs, ledger, observation, plan)
     return apply_prefetches(ledger, plan, credits), view

@@ -106,6 +106,8 @@ class Session:
         if self._foreign:
             code, view = self._foreign.draft_step(step, token, left, slots, generations)
         else:
+            if "draft_tokens" in self.policy.needs:
+                self.policy.note_token(token)
             code, view = kernels.draft_step(
                 self.policy.program_, self.policy.state_, self.costs, self.ledger,
                 self.observation, self.plan, left, slots, generations, len(slots),
@@ -152,7 +154,11 @@ class Session:
     def _landed(self) -> tuple[np.ndarray, np.ndarray]:
         slots, generations = self.backend.landed()
         self.landed += len(slots)
-        return np.asarray(slots, np.int64), np.asarray(generations, np.int64)
+        # Contiguous: a strided array would be another type, and every kernel compiled twice.
+        return (
+            np.ascontiguousarray(slots, np.int64),
+            np.ascontiguousarray(generations, np.int64),
+        )
 
     def _finish(self, code: int, view: int, where: str, layer: int) -> Decision:
         if code != OK:

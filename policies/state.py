@@ -19,13 +19,35 @@ DOWN = 6  # demotion threshold in force
 WANTED = 7  # copies wanted since the last calibration
 RETURNS = 8  # experts wanted again soon after their eviction, since the last calibration
 CALIBRATED = 9  # pass of the last calibration
-CLOCK_SIZE = 16
+TOP_K = 10  # experts per token
+SLOTS = 11  # slots in all
+GAMMA = 12  # draft length of the current pass
+TOKENS = 13  # tokens of the current pass known so far: the last committed one and the drafted
+REQUESTS = 14  # requests begun since reset
+LEAVING = 15  # 1 while the decision at a layer's end is made
+CLOCK_SIZE = 20
+
+# Entries of `measured`: running means.
+ACTIVE = 0  # active experts of a layer
+MISSES = 1  # those of them without a slot
+PREDICTED_MISSES = 2  # experts predicted for the next layer and without a slot
+MEASURED_SIZE = 8
+
+# Rows of `window`, by draft length or by position of a drafted token.
+TRIED = 0  # decayed number of verifications of the drafted token at this position (from 1)
+ACCEPTED = 1  # the same, of its acceptances
+RUNS = 2  # decayed number of passes with this draft length
+RUN_NS = 3  # their mean estimated time, drafting included
+LAST_RUN = 4  # pass of the last one
+WINDOW_SIZE = 66
 
 SIGNAL = 0
 ESTIMATOR = 1
 BALANCER = 2
 MOVER = 3
-PARTS = 4
+WINDOW = 4
+QUOTA = 5
+PARTS = 6
 PARAMETERS = 12
 
 
@@ -37,17 +59,33 @@ class Program(NamedTuple):
     estimator: int
     balancer: int
     mover: int
+    window: int
+    quota: int
+
+
+class Sizes(NamedTuple):
+    """Sizes of what only some parts keep; 0 where the policy has no such part."""
+
+    requests: int = 0  # activation matrices of past requests
+    curves: int = 0  # 1: LRU stack depths
+    queue_levels: int = 0  # levels of the released code's prefetch queue
+    buckets: int = 0  # rows of the table of tokens
+    ways: int = 0  # experts remembered per token and layer
 
 
 class State(NamedTuple):
     """utility, memory float64 [layers, experts]; stamp int64 [layers, experts]: pass of the last
-    activation (-1: never);
-    evicted int64 [layers, experts]: pass of the last eviction (-1: never); tau, quota int64
-    [layers] (quota -1: one global pool);
-    clock int64 [CLOCK_SIZE]; parameters float64 [PARTS, PARAMETERS]; levels int64 [4, 66]: scratch
-    of the balancer;
-    counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape, empty
-    unless clairvoyant.
+    activation (-1: never); evicted int64 [layers, experts]: pass of the last eviction (-1: never);
+    tau, quota int64 [layers] (quota -1: one global pool); clock int64 [CLOCK_SIZE]; measured
+    float64 [MEASURED_SIZE]; window float64 [5, WINDOW_SIZE]; parameters float64 [PARTS,
+    PARAMETERS]; levels int64 [4, 66]: scratch of the balancer.
+
+    Empty unless a part keeps them: library float32 [requests, layers, experts]: activations of past
+    requests; curve int64 [layers, experts + 1]: activations by LRU stack depth; queue int64
+    [levels + 1, 2 + 2 * layers * experts]: head, length, ring; tokens int64 [WINDOW_SIZE]: tokens
+    of this pass; token_expert int16, token_share float32 [buckets, layers, ways]: what each token
+    activated; counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape,
+    of a clairvoyant.
     """
 
     utility: npt.NDArray[np.float64]
@@ -57,24 +95,42 @@ class State(NamedTuple):
     tau: npt.NDArray[np.int64]
     quota: npt.NDArray[np.int64]
     clock: npt.NDArray[np.int64]
+    measured: npt.NDArray[np.float64]
+    window: npt.NDArray[np.float64]
     parameters: npt.NDArray[np.float64]
     levels: npt.NDArray[np.int64]
+    library: npt.NDArray[np.float32]
+    curve: npt.NDArray[np.int64]
+    queue: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    token_expert: npt.NDArray[np.int16]
+    token_share: npt.NDArray[np.float32]
     counts_to_come: npt.NDArray[np.uint8]
     next_use: npt.NDArray[np.int32]
 
 
-def new_state(layers: int, experts: int) -> State:
+def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
     """Fresh state: utility 0, nothing seen, no future."""
+    sizes = sizes or Sizes()
+    levels = sizes.queue_levels + 1 if sizes.queue_levels else 0
     return State(
-        np.zeros((layers, experts)),
-        np.zeros((layers, experts)),
-        np.full((layers, experts), -1, np.int64),
-        np.full((layers, experts), -1, np.int64),
-        np.ones(layers, np.int64),
-        np.full(layers, -1, np.int64),
-        np.zeros(CLOCK_SIZE, np.int64),
-        np.zeros((PARTS, PARAMETERS)),
-        np.zeros((4, 66), np.int64),
-        np.zeros((0, layers, experts), np.uint8),
-        np.zeros((0, layers, experts), np.int32),
+        utility=np.zeros((layers, experts)),
+        memory=np.zeros((layers, experts)),
+        stamp=np.full((layers, experts), -1, np.int64),
+        evicted=np.full((layers, experts), -1, np.int64),
+        tau=np.ones(layers, np.int64),
+        quota=np.full(layers, -1, np.int64),
+        clock=np.zeros(CLOCK_SIZE, np.int64),
+        measured=np.zeros(MEASURED_SIZE),
+        window=np.zeros((5, WINDOW_SIZE)),
+        parameters=np.zeros((PARTS, PARAMETERS)),
+        levels=np.zeros((4, 66), np.int64),
+        library=np.zeros((sizes.requests, layers, experts), np.float32),
+        curve=np.zeros((layers * sizes.curves, experts + 1), np.int64),
+        queue=np.zeros((levels, 2 + 2 * layers * experts), np.int64),
+        tokens=np.full(WINDOW_SIZE, -1, np.int64),
+        token_expert=np.full((sizes.buckets, layers, sizes.ways), -1, np.int16),
+        token_share=np.zeros((sizes.buckets, layers, sizes.ways), np.float32),
+        counts_to_come=np.zeros((0, layers, experts), np.uint8),
+        next_use=np.zeros((0, layers, experts), np.int32),
     )

@@ -37,10 +37,10 @@ PLAN_REASONS = {
 
 
 @kernel
-def _refuse(plan, code, expert, slot):
-    plan.refusal[0] = code
-    plan.refusal[1] = expert
-    plan.refusal[2] = slot
+def _refuse(refusal, code, expert, slot):
+    refusal[0] = code
+    refusal[1] = expert
+    refusal[2] = slot
     return code
 
 
@@ -61,48 +61,48 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
         placed = placement[expert]
         if counts[expert] == 0:
             if placed != api.UNUSED:
-                return _refuse(plan, PLACED_INACTIVE, key, -1)
+                return _refuse(plan.refusal, PLACED_INACTIVE, key, -1)
             continue
         if placed < api.GPU or placed > api.STREAM:
-            return _refuse(plan, NOT_PLACED, key, -1)
+            return _refuse(plan.refusal, NOT_PLACED, key, -1)
         slot = expert_slot[key]
         ready = slot != NOWHERE and slot_state[slot] == READY
         if placed == api.GPU:
             if not ready:
-                return _refuse(plan, GPU_NOT_READY, key, slot)
+                return _refuse(plan.refusal, GPU_NOT_READY, key, slot)
             readers[slot] += 1
         elif ready and launch_early:
-            return _refuse(plan, EARLY_NEEDS_GPU, key, slot)
+            return _refuse(plan.refusal, EARLY_NEEDS_GPU, key, slot)
         if placed == api.FETCH or placed == api.STREAM:
             copies_needed += 1
     for place in range(demands):
         key = demand_expert[place]
         slot = demand_slot[place]
         if key < base or key >= base + experts:
-            return _refuse(plan, COPY_NOT_PLACED, key, slot)
+            return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
         for earlier in range(place):
             if demand_expert[earlier] == key:
-                return _refuse(plan, DUPLICATE_DEMAND, key, slot)
+                return _refuse(plan.refusal, DUPLICATE_DEMAND, key, slot)
         placed = placement[key - base]
         if placed == api.STREAM:
             if expert_slot[key] != NOWHERE:
-                return _refuse(plan, STREAM_HELD, key, slot)
+                return _refuse(plan.refusal, STREAM_HELD, key, slot)
             if staging < 1:
-                return _refuse(plan, NO_STAGING, key, slot)
+                return _refuse(plan.refusal, NO_STAGING, key, slot)
             if slot != STAGING:
-                return _refuse(plan, COPY_NOT_PLACED, key, slot)
+                return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
         elif placed == api.FETCH:
             if slot == IN_FLIGHT:
                 held = expert_slot[key]
                 if held == NOWHERE or slot_state[held] != FILLING:
-                    return _refuse(plan, NOT_IN_FLIGHT, key, held)
+                    return _refuse(plan.refusal, NOT_IN_FLIGHT, key, held)
             else:
                 code = begin_fill(ledger, key, slot)
                 if code != OK:
-                    return _refuse(plan, code, key, slot)
+                    return _refuse(plan.refusal, code, key, slot)
             readers[expert_slot[key]] += 1
         else:
-            return _refuse(plan, COPY_NOT_PLACED, key, slot)
+            return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
     if demands != copies_needed:
         for expert in range(experts):
             if placement[expert] >= api.FETCH:
@@ -111,7 +111,7 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
                     if demand_expert[place] == base + expert:
                         named = True
                 if not named:
-                    return _refuse(plan, COPY_MISSING, base + expert, -1)
+                    return _refuse(plan.refusal, COPY_MISSING, base + expert, -1)
     return OK
 
 
@@ -120,9 +120,13 @@ def apply_prefetches(ledger, plan, credits):
     """Start fills of the prefetches, at most `credits`. Returns OK or a code, kept in
     plan.refusal."""
     if plan.size[1] > max(credits, 0):
-        return _refuse(plan, OVER_CREDITS, plan.prefetch_expert[max(credits, 0)], plan.size[1])
+        return _refuse(
+            plan.refusal, OVER_CREDITS, plan.prefetch_expert[max(credits, 0)], plan.size[1]
+        )
     for place in range(plan.size[1]):
         code = begin_fill(ledger, plan.prefetch_expert[place], plan.prefetch_slot[place])
         if code != OK:
-            return _refuse(plan, code, plan.prefetch_expert[place], plan.prefetch_slot[place])
+            return _refuse(
+                plan.refusal, code, plan.prefetch_expert[place], plan.prefetch_slot[place]
+            )
     return OK

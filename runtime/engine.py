@@ -1,11 +1,12 @@
 """OffloadedEngine: a target with its experts in host memory, decoded speculatively."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from policies.api import Clairvoyant, Shape
+from policies.api import Clairvoyant
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.session import Session
@@ -30,7 +31,7 @@ from runtime.prompts import Prompt, check_prompts
 from runtime.slots import SlotPool
 from runtime.speculative import SpeculativeDecoder
 from runtime.stopping import StopRule
-from runtime.target_shell import load_shell
+from runtime.target_shell import load_shell, shell_bytes
 from runtime.transfers import Transfers
 from runtime.verify_rules import make_rule
 from traces.manifest import ModelInfo
@@ -59,7 +60,7 @@ class OffloadedEngine:
         self.facts = open_target(target)
         self.layout = layout_of(self.facts, torch_dtype(settings.dtype))
         _refuse_clairvoyant(policy)
-        self._log_path = None if log is None else Path(log)
+        self.log_path = None if log is None else Path(log)
         self._closed = False
         self._requests = 0
         try:
@@ -70,19 +71,26 @@ class OffloadedEngine:
 
     def _build(self, draft: str | Path | None, policy: Any, costs: CostTable) -> None:
         settings, device, facts, layout = self.settings, self.device, self.facts, self.layout
-        check_memory(plan_memory(layout, settings.slots, settings.staging), device.memory())
+        others = shell_bytes(facts, layout.dtype)
+        plan = plan_memory(layout, settings.slots, settings.staging, others)
+        check_memory(plan, device.memory())
         self.arena = arena = load_arena(facts, layout, device)
         target = load_shell(facts, device.torch_device, layout.dtype)
         place = str(device.torch_device)
         draft_model = open_draft_model(draft, facts, place, settings.dtype)
         pool = SlotPool(layout, settings.slots, settings.staging, device)
         self._transfers = Transfers(device, arena, pool)
-        self.session = Session(policy, _shape(layout, facts, settings), costs, self._transfers)
+        self.session = Session(
+            policy,
+            settings.shape(layout.layers, layout.experts, facts.top_k),
+            costs,
+            self._transfers,
+        )
         logical = settings.mode == "logical"
         observed = ObservedSession(self.session, self._transfers, device.clock_ns, logical)
         self._observed = observed
         info = _run_info(facts, layout, policy, settings, device.name)
-        self._log = MeasuredLog(RunLogBuilder(info, self._log_path))
+        self._log = MeasuredLog(RunLogBuilder(info, self.log_path))
         activation = activation_of(target)
         pace = Pace(costs if settings.paced else None)
         self._cpu = CpuExperts(arena, activation, pace)
@@ -142,20 +150,21 @@ class OffloadedEngine:
         self._closed = True
         self._log.copies(self._transfers.take_records())
         self._stop()
-        if self._log_path is not None:
+        if self.log_path is not None:
             self._log.builder.close()
-            write_observations(self._log_path / FILE_NAME, self.observations)
+            write_observations(self.log_path / FILE_NAME, self.observations)
 
     def _abandon(self) -> None:
         """After an error: keep whole passes, leave the log marked incomplete, stop all threads."""
         self._closed = True
-        self._stop()
+        with suppress(DeviceError):  # the error that brought us here is the one to report
+            self._stop()
         whole = self.observations
         ends = [place for place, one in enumerate(whole) if one.call == END_PASS]
         del whole[ends[-1] + 1 if ends else 0 :]
-        if self._log_path is not None:
+        if self.log_path is not None:
             self._log.builder.flush()
-            write_observations(self._log_path / FILE_NAME, whole)
+            write_observations(self.log_path / FILE_NAME, whole)
 
     def _stop(self) -> None:
         try:
@@ -185,18 +194,6 @@ def _refuse_clairvoyant(policy: Any) -> None:
             f"policy {policy.name} must be shown the future, which only the simulator can do; "
             "choose another policy"
         )
-
-
-def _shape(layout: ExpertLayout, facts: CheckpointFacts, settings: EngineSettings) -> Shape:
-    return Shape(
-        layers=layout.layers,
-        experts=layout.experts,
-        top_k=facts.top_k,
-        slots=settings.slots,
-        staging=settings.staging,
-        gamma_max=settings.gamma,
-        launch_early=settings.launch_early,
-    )
 
 
 def _run_info(

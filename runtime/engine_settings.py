@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from policies.api import Shape
 from policies.errors import UserError
 from traces.manifest import SamplingInfo
 
@@ -37,6 +38,12 @@ class EngineSettings:
             raise UserError(f"staging={self.staging} must not be negative")
         if self.gamma < 0:
             raise UserError(f"gamma={self.gamma} must not be negative")
+
+    def shape(self, layers: int, experts: int, top_k: int) -> Shape:
+        """What a policy is told of the sizes."""
+        return Shape(
+            layers, experts, top_k, self.slots, self.staging, self.gamma, self.launch_early
+        )
 
 
 def slots_of_ratio(cache_ratio: float, layers: int, experts: int) -> int:

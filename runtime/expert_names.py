@@ -40,6 +40,11 @@ class ExpertTensor:
         return stacked if self.expert is not None else (experts, *stacked)
 
 
+def is_expert_tensor(name: str) -> bool:
+    """True if the tensor lies among the experts of a layer, known or not."""
+    return _EXPERT.match(name) is not None
+
+
 def parse_expert_tensor(name: str) -> ExpertTensor | None:
     """What the tensor `name` holds of an expert, None if it is no expert's, KeyError if it lies
     among the experts but fits no table.

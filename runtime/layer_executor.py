@@ -101,11 +101,12 @@ class LayerExecutor:
     ) -> Any:
         """Queue experts in slots; the slots may be overwritten only after that."""
         pool, activation = self._pool, self._activation
+        local = {held.expert: groups[held.expert].to(hidden.device) for held in experts}
 
         def compute() -> None:
             begin = self._device.clock_ns()
             for held in experts:
-                group = groups[held.expert]
+                group = local[held.expert]
                 contributions[group.rows, group.places] = expert_rows(
                     hidden[group.rows], pool.gate_up(held.slot), pool.down(held.slot), activation
                 )
@@ -128,8 +129,8 @@ class LayerExecutor:
         """Queue the CPU's results [n, H] into the contributions."""
         arrived = contributions.new_empty(results.shape)
         send_to_device(self._device, self._results, results, arrived, self._compute)
-        rows = torch.cat([groups[expert].rows for expert in cold])
-        places = torch.cat([groups[expert].places for expert in cold])
+        rows = torch.cat([groups[expert].rows for expert in cold]).to(arrived.device)
+        places = torch.cat([groups[expert].places for expert in cold]).to(arrived.device)
 
         def place() -> None:
             contributions[rows, places] = arrived

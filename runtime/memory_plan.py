@@ -13,15 +13,24 @@ WASTE_ALLOWED = 1.01  # of the bytes asked for
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes: all experts on the host in one block, slots and staging buffers on the device."""
+    """Bytes: all experts on the host in one block; on the device slots, staging buffers and the
+    target's other weights.
+    """
 
     host: int
-    device: int
+    slots: int
+    others: int
+
+    @property
+    def device(self) -> int:
+        """Bytes of device memory."""
+        return self.slots + self.others
 
 
-def plan_memory(layout: ExpertLayout, slots: int, staging: int) -> MemoryPlan:
-    """The bytes of one host arena and one pool of slots."""
-    return MemoryPlan(layout.total * layout.row_bytes, (slots + staging) * layout.row_bytes)
+def plan_memory(layout: ExpertLayout, slots: int, staging: int, others: int = 0) -> MemoryPlan:
+    """The bytes of one host arena and one pool of slots, beside `others` on the device."""
+    pool = (slots + staging) * layout.row_bytes
+    return MemoryPlan(layout.total * layout.row_bytes, pool, others)
 
 
 def check_memory(plan: MemoryPlan, available: Memory) -> None:
@@ -34,9 +43,9 @@ def check_memory(plan: MemoryPlan, available: Memory) -> None:
         )
     if plan.device > available.device_available:
         raise UserError(
-            f"the slots need {plan.device / GIB:.2f} GiB of device memory, "
-            f"{available.device_available / GIB:.2f} GiB are available; lower cache_ratio, "
-            "slots or staging"
+            f"slots and other weights need {plan.slots / GIB:.2f} + {plan.others / GIB:.2f} GiB of "
+            f"device memory, {available.device_available / GIB:.2f} GiB are available; lower "
+            "cache_ratio, slots or staging"
         )
 
 

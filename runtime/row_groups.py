@@ -15,6 +15,10 @@ class RowGroup:
     rows: torch.Tensor
     places: torch.Tensor
 
+    def to(self, device: torch.device) -> "RowGroup":
+        """The same group as index of tensors on `device`."""
+        return RowGroup(self.rows.to(device), self.places.to(device))
+
 
 def group_rows(experts: np.ndarray) -> dict[int, RowGroup]:
     """experts int [rows, k] -> group by expert number, ascending."""

@@ -13,18 +13,21 @@ from pathlib import Path
 import torch
 
 from policies.errors import UserError
-from runtime.device import COMPUTE, COPY, DeviceError, Memory
+from runtime.device import COMPUTE, COPY, ROUTER, DeviceError, Memory
 from runtime.hazards import HazardChecker
 from runtime.standin_link import Link, PacedLink
-from runtime.standin_stream import StandInEvent, StandInStream
+from runtime.standin_stream import InlineStream, StandInEvent, StandInStream
 
 PAGE = 4096
+
+Stream = InlineStream | StandInStream
 
 
 class StandIn:
     """`links` gives the rate of copies on a stream by its name; others are as fast as memory.
 
-    device_bytes: size of the pretended device memory, None for no limit beyond the host's.
+    inline: streams without a thread of their own, see InlineStream. device_bytes: size of the
+    pretended device memory, None for no limit beyond the host's.
     """
 
     name = "stand-in"
@@ -35,12 +38,13 @@ class StandIn:
         links: Mapping[str, Link],
         checker: HazardChecker | None = None,
         device_bytes: int | None = None,
+        inline: frozenset[str] = frozenset(),
     ) -> None:
         self.checker = checker
-        self._links = dict(links)
+        self._links, self._inline = dict(links), inline
         self._device_bytes, self._allocated = device_bytes, 0
         self._abort = threading.Event()
-        self._streams: dict[str, StandInStream] = {}
+        self._streams: dict[str, Stream] = {}
         self._paced: dict[str, PacedLink] = {}
 
     def reserved_bytes(self, size: int) -> int:
@@ -61,24 +65,25 @@ class StandIn:
         _bytes(tensor).fill_(0xFF)
         return tensor
 
-    def stream(self, name: str) -> StandInStream:
+    def stream(self, name: str) -> Stream:
         if self._abort.is_set():
             raise DeviceError("the device was closed")
         if name not in self._streams:
-            self._streams[name] = StandInStream(name)
+            kind = InlineStream if name in self._inline else StandInStream
+            self._streams[name] = kind(name)
             self._paced[name] = PacedLink(self._links.get(name, Link()), self._abort)
         return self._streams[name]
 
     def event(self) -> StandInEvent:
         return StandInEvent()
 
-    def record(self, event: StandInEvent, stream: StandInStream) -> None:
+    def record(self, event: StandInEvent, stream: Stream) -> None:
         event.recorded = True
         if self.checker is not None:
             self.checker.record(event, stream.name)
         stream.record(event)
 
-    def wait(self, stream: StandInStream, event: StandInEvent) -> None:
+    def wait(self, stream: Stream, event: StandInEvent) -> None:
         if not event.recorded:
             # A real device would go on at once; that is never what the caller meant.
             raise DeviceError(f"stream {stream.name} waits for an event that was never recorded")
@@ -90,7 +95,7 @@ class StandIn:
         self,
         dst: torch.Tensor,
         src: torch.Tensor,
-        stream: StandInStream,
+        stream: Stream,
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
     ) -> StandInEvent:
@@ -106,16 +111,14 @@ class StandIn:
 
     def run(
         self,
-        stream: StandInStream,
+        stream: Stream,
         work: Callable[[], None],
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
     ) -> StandInEvent:
         return self._put(stream, work, reads, writes, "run")
 
-    def poison(
-        self, tensor: torch.Tensor, stream: StandInStream, writes: Iterable[Hashable] = ()
-    ) -> None:
+    def poison(self, tensor: torch.Tensor, stream: Stream, writes: Iterable[Hashable] = ()) -> None:
         self._put(stream, lambda: _fill(tensor), (), writes, "poison")
 
     def done(self, event: StandInEvent) -> bool:
@@ -130,7 +133,7 @@ class StandIn:
         event.wait()
         self._seen(event)
 
-    def join(self, stream: StandInStream) -> None:
+    def join(self, stream: Stream) -> None:
         # The host must wait here because its own tensors are the device's. The checker is not told:
         # on an accelerator the host would go on, and must be safe without this wait.
         event = StandInEvent()
@@ -164,7 +167,7 @@ class StandIn:
 
     def _put(
         self,
-        stream: StandInStream,
+        stream: Stream,
         work: Callable[[], int | None],
         reads: Iterable[Hashable],
         writes: Iterable[Hashable],
@@ -198,8 +201,13 @@ def available_host_bytes() -> int:
 def standin(
     bytes_per_second: float, latency_ns: int, checker: HazardChecker | None = None
 ) -> StandIn:
-    """A stand-in whose host-to-device link has this rate."""
-    return StandIn({COPY: Link(bytes_per_second, latency_ns), COMPUTE: Link()}, checker)
+    """A stand-in whose host-to-device link has this rate.
+
+    The caller's thread is the GPU lane: with few cores every hand-over between threads costs more
+    than a layer, and only link and CPU lane have to run beside it.
+    """
+    link = Link(bytes_per_second, latency_ns)
+    return StandIn({COPY: link}, checker, inline=frozenset({COMPUTE, ROUTER}))
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

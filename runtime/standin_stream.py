@@ -1,4 +1,4 @@
-"""A stream of the stand-in: one worker thread with a queue; and the events it sets."""
+"""Streams of the stand-in, with a worker thread or without, and the events they set."""
 
 import queue
 import threading
@@ -33,6 +33,45 @@ class StandInEvent:
         self.end_ns = time.monotonic_ns()
         self.begin_ns = begin_ns or self.end_ns
         self._happened.set()
+
+
+class InlineStream:
+    """A stream whose work the caller does itself, at once: no thread to wake, in the same order.
+
+    For short work after which the caller would wait anyway; a wait blocks the caller.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ready_ns = 0
+        self._error: BaseException | None = None
+
+    def put(self, work: Callable[[], int | None], event: StandInEvent) -> None:
+        """Do `work`, set `event`. Work may return when it began, if not at its call."""
+        begin = time.monotonic_ns()
+        if self._error is None:
+            try:
+                begin = work() or begin
+            except Exception as error:
+                self._error = error
+        event.set(self._error, begin)
+
+    def record(self, event: StandInEvent) -> None:
+        event.set(self._error)
+
+    def wait(self, event: StandInEvent) -> None:
+        """Returns after the event; later work fails with it."""
+        event.wait()
+        self.ready_ns = time.monotonic_ns()
+        self._error = self._error or event.error
+
+    def stop(self) -> None:
+        """Skip what may still come."""
+        self._error = self._error or DeviceError("the device was closed")
+
+    def join(self) -> bool:
+        """There is nothing to wait for."""
+        return True
 
 
 class StandInStream:

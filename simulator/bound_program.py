@@ -89,7 +89,9 @@ def block_program(
 ) -> LinearProgram:
     """The program of consecutive `passes`; `capacity`: slots and staging buffers."""
     keys = np.unique(np.concatenate([layer.experts for one in passes for layer in one.layers]))
-    builder, unit = _Builder(), float(copy_ns)
+    # Times near 1 suit the solver's tolerances, however long a copy takes.
+    unit = float(max(1, max(layer.fixed_ns for one in passes for layer in one.layers)))
+    builder, copy = _Builder(), copy_ns / unit
     times = []
     before: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
     for one in passes:
@@ -104,15 +106,15 @@ def block_program(
             builder.add_sum([(resident, 1.0)], float(capacity))
             if stage is None:
                 least = one.idle_ns
-                time = builder.add_variables(1, least / unit, least / unit + len(keys))
+                time = builder.add_variables(1, least / unit, least / unit + copy * len(keys))
             else:
                 least = stage.fixed_ns
                 lanes_ns = stage.cpu_extra_ns + int((stage.gpu_ns + stage.cpu_ns).sum())
-                most = (least + lanes_ns) / unit + len(keys)
+                most = (least + lanes_ns) / unit + copy * len(keys)
                 time = builder.add_variables(1, least / unit, most)
                 places = np.searchsorted(keys, stage.experts)
                 _add_layer(builder, stage, time, resident[places], copied[places], unit, serial)
-            builder.add_sum([(copied, 1.0), (time, -1.0)], 0.0)
+            builder.add_sum([(copied, copy), (time, -1.0)], 0.0)
             times.append(time)
     objective = np.zeros(builder.variables)
     objective[np.concatenate(times)] = 1.0

@@ -10,8 +10,9 @@ import numpy as np
 
 from policies import api
 from policies.compile import kernel
-from policies.kernels import begin_pass, draft_step, enter_layer, leave_layer
+from policies.kernels import draft_step, enter_layer, leave_layer
 from policies.ledger import OK
+from policies.passes import end_pass, note_token, start_pass
 from simulator.compiled_buffers import PASSES
 from simulator.compiled_layer import TIMES, issue_prefetches, run_lanes
 from simulator.compiled_link import take_landed
@@ -24,6 +25,9 @@ from traces.runlog_schema import DECODE_PHASE, NO_LAYER
 AT_DRAFT = 0
 AT_LAYER = 1
 AT_LEAVE = 2
+AT_PASS = 3
+
+OTHER_GAMMA = 51  # the trace cannot be played at the window that the policy chose
 
 
 @kernel
@@ -33,7 +37,8 @@ def play_passes(
     """Play passes from `clock[START]` until the request ends, or the next pass may not fit the
     buffers (`pass_copies`: the most that a pass can issue).
 
-    Returns (code, AT_*, layer or draft step): code OK, TOO_OFTEN or that of a refused plan.
+    Returns (code, AT_*, layer, draft step or gamma): code OK, TOO_OFTEN, OTHER_GAMMA or that of a
+    refused plan.
     """
     clock, copies, slot_copy = machine.clock, machine.copies, machine.slot_copy
     queue, buffer_read = machine.queue, machine.buffer_read
@@ -75,8 +80,10 @@ def play_passes(
         first_row = begin[start]
         pass_index = clock[PASS_INDEX]
         begin_ns = now
-        begin_pass(program, state, costs, rules.gamma)
-        gamma = min(rules.gamma, gamma_limit[start])
+        asked = start_pass(program, state, costs, rules.gamma, tokens[first_row])
+        if rules.only_gamma >= 0 and asked != rules.only_gamma:
+            return OTHER_GAMMA, AT_PASS, asked
+        gamma = min(asked, gamma_limit[start])
         accepted = min(longest[start], gamma, end - start)
         committed = min(accepted + 1, commit_limit[start])
         rows = gamma + 1
@@ -90,7 +97,10 @@ def play_passes(
                 clock, queue, slot_copy, generations, now, landed_slots, landed_generations
             )
             clock[LANDED] += landed
-            left_ns = (rules.gamma - 1 - step) * costs.draft_step_ns
+            token = tokens[first_row + step + 1]
+            if rules.tokens_shown:
+                note_token(program, state, token)
+            left_ns = (asked - 1 - step) * costs.draft_step_ns
             code, view = draft_step(
                 program, state, costs, ledger, observation, plan, left_ns, landed_slots,
                 landed_generations, landed,
@@ -104,9 +114,9 @@ def play_passes(
                 size[1], NO_LAYER, decided_ns, duration_ns,
             )  # fmt: skip
             line = append_draft(
-                used, draft_log, draft_prefetch_log, pass_index, step,
-                tokens[first_row + step + 1], now, costs.decision_draft_ns, clock[LANDED],
-                credits_left[0] + size[1], prefetch_expert, prefetch_slot, size[1],
+                used, draft_log, draft_prefetch_log, pass_index, step, token, now,
+                costs.decision_draft_ns, clock[LANDED], credits_left[0] + size[1],
+                prefetch_expert, prefetch_slot, size[1],
             )  # fmt: skip
             draft_views[line] = view
         draft_end_ns = now
@@ -194,6 +204,7 @@ def play_passes(
             )  # fmt: skip
             layer_views[line, 1] = view
 
+        end_pass(program, state, accepted)
         now += costs.pass_ns
         append_pass(
             used, pass_log, rules.request, pass_index, DECODE_PHASE, data.first + start, gamma,

@@ -15,7 +15,7 @@ from policies.ledger import OK
 from policies.session import Session, refusal
 from simulator.compiled_buffers import PASSES, Buffers, PassBounds, new_buffers, pass_bounds
 from simulator.compiled_log import clear, keep_flying
-from simulator.compiled_pass import AT_DRAFT, AT_LEAVE, play_passes
+from simulator.compiled_pass import AT_DRAFT, AT_LEAVE, OTHER_GAMMA, play_passes
 from simulator.compiled_prefill import TOO_OFTEN, play_prefill
 from simulator.compiled_state import (
     COPIES,
@@ -80,12 +80,12 @@ class _Run:
         self.buffers = new_buffers(self.bounds)
         self.machine = new_machine(settings.slots, settings.staging, 4 * self.bounds.copies)
         self.first_copy = 0
-        self.gamma = policy.window.choose(settings.gamma)
         self.horizon = max((step for step in (1, 2, 3) if f"next_layer_{step}" in needs), default=0)
         self.rules = Rules(
-            self.gamma, settings.slots, settings.staging, settings.launch == "early",
+            settings.gamma, settings.slots, settings.staging, settings.launch == "early",
             settings.lanes == "serial", priced_layer_ns(needs, costs), priced_step_ns(needs, costs),
-            0, False, self.horizon,
+            0, False, self.horizon, -1 if replay.fixed_gamma is None else replay.fixed_gamma,
+            "draft_tokens" in needs,
         )  # fmt: skip
 
     def new_session(self, before: Session | None, requests: Sequence[int]) -> Session:
@@ -133,6 +133,8 @@ class _Run:
                 self.bounds.copies,
             )  # fmt: skip
             _refuse_repeats(code, request)
+            if code == OTHER_GAMMA:
+                self.replay.window(request, arrays.first + int(clock[START]), number)
             if code != OK:
                 name = _place_name(where, number)
                 raise refusal(self.policy.name, session.shape, name, code, session.plan)

@@ -44,10 +44,10 @@ SLOT_LANDING = 1
 
 
 class Rules(NamedTuple):
-    """Settings of a run. `gamma`: asked in every pass; `slots`, `staging`: pool and buffers;
-    `early`, `serial`: launch and lanes; `layer_ns`, `step_ns`: price of the policy's needs per
-    layer and per draft step; `request`, `warmup`: of the passes at hand; `horizon`: predictions
-    shown."""
+    """Settings of a run. `gamma`: largest window; `only_gamma`: the only one, or -1; `slots`,
+    `staging`: pool and buffers; `early`, `serial`: launch and lanes; `layer_ns`, `step_ns`: price
+    of the policy's needs per layer and per draft step; `request`, `warmup`: of the passes at hand;
+    `horizon`: predictions shown; `tokens_shown`: drafted tokens are shown."""
 
     gamma: int
     slots: int
@@ -59,6 +59,8 @@ class Rules(NamedTuple):
     request: int
     warmup: bool
     horizon: int
+    only_gamma: int
+    tokens_shown: bool
 
 
 class Machine(NamedTuple):

@@ -148,7 +148,8 @@ class Driver:
         decision_ns: int,
     ) -> Steps:
         """Process: from t1 (now) to the join; returns the layer's row."""
-        # One plan may stream an expert and prefetch it too; the layer computes the streamed copy.
+        # An expert that is streamed now may also be prefetched for later: two copies, and the lanes
+        # wait for the first.
         started = {copy.expert: copy for copy in self.backend.started if copy.kind != PREFETCH}
         work = self._work(decision, layer, started)
         decided = self._decide(self.env.now_ns + to_host_ns, decision_ns)

@@ -67,8 +67,10 @@ def simulate(
         env, replay, costs, LinkBackend(env, settings.slots, settings.staging), Host(env, link),
         lanes, recorder, _reporter(replay, requests, progress), only_gamma,
     )  # fmt: skip
-    env.process(_play(driver, policy, settings, requests))
+    played = env.process(_play(driver, policy, settings, requests))
     env.run()  # until the last copy has landed
+    if not played.processed:
+        raise RuntimeError("the engine stopped before the trace's end: a lane waits for ever")
     recorder.write_complete()
     if path is None:
         return builder.build()

@@ -1,4 +1,5 @@
-"""A synthetic replay of any length, made request by request, for timing: no result may rest on it."""
+"""A synthetic replay of any length, made request by request, for timing: no result may rest on
+it."""
 
 from dataclasses import dataclass
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from policies import kinds
 from policies.compile import kernel
+from policies.estimators.average import observe_average
 from policies.estimators.decayed import observe_decayed
 from policies.estimators.foresight import observe_next_use, observe_upcoming
+from policies.estimators.frequency_recency import observe_frequency_recency
 from policies.estimators.inertia import observe_inertia
+from policies.estimators.last import observe_last
 from policies.estimators.recency import observe_recency
+from policies.estimators.request_matrix import observe_matrix
 from policies.estimators.static import observe_static
-from policies.signals.signal import signal_value
+from policies.estimators.token_mix import observe_rates
+from policies.estimators.workload import observe_workload
+from policies.quotas.miss_curves import observe_depths
 from policies.state import PASS
 
 
@@ -18,6 +24,8 @@ from policies.state import PASS
 def estimate(program, state, observation, layer):
     """Update the utilities of `layer` and the stamps of its active experts."""
     kind = program.estimator
+    if program.quota == kinds.MISS_CURVES:
+        observe_depths(state, observation, layer)
     if kind == kinds.RECENCY:
         observe_recency(state, observation, layer)
     elif kind == kinds.DECAYED:
@@ -31,8 +39,17 @@ def estimate(program, state, observation, layer):
     elif kind == kinds.UPCOMING:
         observe_upcoming(state, layer)
     elif kind == kinds.LAST:
-        for expert in range(observation.counts.shape[0]):
-            state.utility[layer, expert] = signal_value(program.signal, observation, expert)
+        observe_last(program, state, observation, layer)
+    elif kind == kinds.FREQUENCY_RECENCY:
+        observe_frequency_recency(program, state, observation, layer)
+    elif kind == kinds.AVERAGE:
+        observe_average(program, state, observation, layer)
+    elif kind == kinds.WORKLOAD:
+        observe_workload(program, state, observation, layer)
+    elif kind == kinds.REQUEST_MATRIX:
+        observe_matrix(program, state, observation, layer)
+    elif kind == kinds.TOKEN_MIX:
+        observe_rates(state, observation, layer)
     stamps, active, now = state.stamp, observation.active, state.clock[PASS]
     for place in range(observation.size[0]):
         stamps[layer, active[place]] = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from policies import api
 from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
@@ -24,6 +25,8 @@ def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, leng
     for expert in range(experts):
         if stamps[layer, expert] != since:
             continue
+        if layer == state.clock[LAYER] and plan.placement[expert] >= api.FETCH:
+            continue  # this very plan copies it already
         key = layer * experts + expert
         if expert_slot[key] == NOWHERE and not fetches(plan, running, layer, expert):
             count = 0
@@ -46,7 +49,7 @@ def admit_misses(ledger, state, observation, plan):
     keys = np.empty(PREFETCH_LIMIT, np.int64)
     utilities = np.empty(PREFETCH_LIMIT, np.float64)
     counts = np.empty(PREFETCH_LIMIT, np.int64)
-    length = 0
+    length = np.int64(0)
     if state.clock[LAYER] >= 0:
         length = _offer_layer(
             ledger, state, observation, plan, keys, utilities, counts, length,

@@ -2,15 +2,16 @@
 highest first.
 
 With `use_tau` this is the asynchronous engine of MoE-SpAc: only experts with utility >= tau of
-their layer are
-fetched, only residents below theirs are dropped. Without it, any missing expert may replace a
-resident of lower utility.
+their layer are fetched, only residents below theirs are dropped. Without it, any missing expert may
+replace a resident of lower utility; `margin` keeps near-equal experts from trading places, and
+`proximity` ranks candidates of layers that run soon above those of later ones.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from policies import api
 from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
@@ -22,42 +23,65 @@ NO_LIMIT = 1e300
 
 
 @kernel
-def move_by_utility(ledger, state, plan, use_tau):
+def any_missing(utilities, expert_slot, base, above, least):
+    """True if an expert without a slot has utility > above and >= least; utilities float64
+    [experts] of the layer whose flat keys begin at `base`. Without a branch, so that it is
+    vectorised."""
+    found = 0
+    for expert in range(utilities.shape[0]):
+        utility = utilities[expert]
+        found += (utility > above) & (utility >= least) & (expert_slot[base + expert] == NOWHERE)
+    return found > 0
+
+
+@kernel
+def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     """Fill the prefetches of the plan, at most `plan.credits`, over all layers."""
     if plan.credits[0] <= 0:
         return
     utility_table, taus, quota = state.utility, state.tau, state.quota
-    expert_slot = ledger.expert_slot
+    expert_slot, placement = ledger.expert_slot, plan.placement
     layers, experts = utility_table.shape
     running = state.clock[LAYER]
     keys = np.empty(PREFETCH_LIMIT, np.int64)
-    utilities = np.empty(PREFETCH_LIMIT, np.float64)
+    priorities = np.empty(PREFETCH_LIMIT, np.float64)
     distances = np.empty(PREFETCH_LIMIT, np.int64)
-    length = 0
-    pool_floor = lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT)
+    length = np.int64(0)
+    pool_floor = -1.0  # not known yet: most layers have no candidate, so it is often never needed
     for layer in range(layers):
-        floor = max(pool_floor, 0.0)
-        if quota[layer] >= 0:
-            floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)
         least = 0.0
         if use_tau:
             least = float(taus[layer])
+        if not any_missing(utility_table[layer], expert_slot, layer * experts, margin, least):
+            continue
+        if quota[layer] >= 0:
+            floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)
+        else:
+            if pool_floor < 0.0:
+                pool_floor = max(lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT), 0.0)
+            floor = pool_floor
         distance = layer - running if layer > running else layer - running + layers
+        nearness = 1.0 - proximity * (distance - 1) / layers
         for expert in range(experts):
             utility = utility_table[layer, expert]
-            if utility <= floor or utility < least:
+            if utility <= floor + margin or utility < least:
                 continue
-            if length == PREFETCH_LIMIT and utility < utilities[length - 1]:
+            priority = utility * nearness
+            if length == PREFETCH_LIMIT and priority < priorities[length - 1]:
                 continue
+            if layer == running and placement[expert] >= api.FETCH:
+                continue  # this very plan copies it already
             key = layer * experts + expert
             if expert_slot[key] == NOWHERE and not fetches(plan, running, layer, expert):
                 length = insert_candidate(
-                    keys, utilities, distances, length, key, utility, distance
+                    keys, priorities, distances, length, key, priority, distance
                 )
     for place in range(length):
         if plan.credits[0] <= 0:
             return
-        slot = find_victim(ledger, state, plan, keys[place] // experts, utilities[place], use_tau)
+        layer = keys[place] // experts
+        limit = utility_table[layer, keys[place] - layer * experts] - margin
+        slot = find_victim(ledger, state, plan, layer, limit, use_tau)
         if slot != NOWHERE:
             note_eviction(ledger, state, slot)
             add_prefetch(plan, keys[place], slot)

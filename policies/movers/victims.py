@@ -6,6 +6,8 @@ count each time.
 
 from __future__ import annotations
 
+import numpy as np
+
 from policies.compile import kernel
 from policies.ledger import FREE, NOWHERE, READY
 from policies.state import LAYER, PASS
@@ -34,15 +36,50 @@ def slots_held(ledger, plan, layer, experts):
 
 
 @kernel
+def victim_over_quota(ledger, state, plan, layer):
+    """The oldest (stamp, slot) of another layer that holds more than its quota, or NOWHERE."""
+    stamps, quota = state.stamp, state.quota
+    slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
+    readers, taken = ledger.slot_readers, plan.taken
+    layers, experts = stamps.shape
+    surplus = np.zeros(layers, np.int64)
+    most = 0
+    for other in range(layers):
+        if other != layer and quota[other] >= 0:
+            surplus[other] = slots_held(ledger, plan, other, experts) - quota[other]
+            most = max(most, surplus[other])
+    best = NOWHERE
+    if most <= 0:
+        return best
+    best_stamp = 0
+    for slot in range(slot_state.shape[0]):
+        if slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
+            continue
+        other = slot_expert[slot] // experts
+        if surplus[other] <= 0:
+            continue
+        stamp = stamps[other, slot_expert[slot] - other * experts]
+        if best == NOWHERE or stamp < best_stamp:
+            best = slot
+            best_stamp = stamp
+    if best != NOWHERE:
+        plan.pending[slot_expert[best] // experts] -= 1
+    return best
+
+
+@kernel
 def victim_in_layer(ledger, state, plan, layer, limit):
-    """Slot for a new expert of `layer` under its quota: a FREE one while the quota lasts, then the
-    layer's own lowest (utility, stamp, expert) with utility < limit. NOWHERE if there is none."""
+    """Slot for a new expert of `layer` under its quota. While the quota lasts: a FREE one, or one
+    of a layer above its own quota (quotas may change). Then the layer's own lowest (utility, stamp,
+    expert) with utility < limit. NOWHERE if there is none."""
     utilities, stamps = state.utility, state.stamp
     expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
     readers, taken = ledger.slot_readers, plan.taken
     experts = utilities.shape[1]
     if slots_held(ledger, plan, layer, experts) < state.quota[layer]:
         slot = free_slot(ledger, plan)
+        if slot == NOWHERE:
+            slot = victim_over_quota(ledger, state, plan, layer)
         if slot != NOWHERE:
             plan.pending[layer] += 1
             return slot
@@ -77,6 +114,7 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
     slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
     readers, taken = ledger.slot_readers, plan.taken
     layers, experts = utilities.shape
+    flat, flat_stamps = utilities.ravel(), stamps.ravel()
     running = state.clock[LAYER]
     best = NOWHERE
     best_utility = limit
@@ -86,16 +124,15 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
         if slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
             continue
         key = slot_expert[slot]
-        layer = key // experts
-        expert = key - layer * experts
-        utility = utilities[layer, expert]
+        utility = flat[key]
         if utility > best_utility or (best == NOWHERE and utility >= limit):
             continue
+        layer = key // experts
         if below_tau and utility >= taus[layer]:
             continue
         # Layers until this one runs next; the running layer is the farthest.
         distance = layer - running if layer > running else layer - running + layers
-        stamp = stamps[layer, expert]
+        stamp = flat_stamps[key]
         if (
             utility < best_utility
             or distance > best_distance
@@ -124,3 +161,26 @@ def note_eviction(ledger, state, slot):
     if key != NOWHERE:
         experts = state.utility.shape[1]
         state.evicted[key // experts, key % experts] = state.clock[PASS]
+
+
+@kernel
+def slots_to_spare(ledger, state, plan, layer):
+    """How many slots new experts of `layer` could get in this plan, whatever their utility."""
+    slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
+    readers, taken = ledger.slot_readers, plan.taken
+    experts = state.utility.shape[1]
+    free = 0
+    evictable = 0
+    for slot in range(slot_state.shape[0]):
+        if taken[slot] != 0:
+            continue
+        if slot_state[slot] == FREE:
+            free += 1
+            continue
+        in_reach = state.quota[layer] < 0 or slot_expert[slot] // experts == layer
+        if in_reach and slot_state[slot] == READY and readers[slot] == 0:
+            evictable += 1
+    if state.quota[layer] >= 0:
+        room = state.quota[layer] - slots_held(ledger, plan, layer, experts)
+        free = max(0, min(free, room))
+    return free + evictable

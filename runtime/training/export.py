@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
 
 from runtime.training.network import Network
@@ -23,7 +23,8 @@ def export_network(network: Network, tokenizer: Tokenizer, folder: Path) -> None
     for name, parameter in network.named_parameters():
         tensors.update(disk_tensors(name, parameter.detach(), network.shape))
     halves = {name: tensor.to(torch.float16).contiguous() for name, tensor in tensors.items()}
-    save_file(halves, folder / "model.safetensors", metadata={"format": "pt"})
+    # save_file would make the weights readable for their owner only.
+    (folder / "model.safetensors").write_bytes(save(halves, metadata={"format": "pt"}))
     write_json(folder / "config.json", model_config(network.shape))
     ends = {"bos_token_id": SEPARATOR_ID, "eos_token_id": SEPARATOR_ID, "use_cache": True}
     write_json(folder / "generation_config.json", ends)

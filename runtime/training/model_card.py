@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from runtime.training.markdown import table, wrapped
 from runtime.training.recipe import WORKLOADS, NetworkShape, Recipe
 
 SOURCES = {
@@ -14,6 +15,8 @@ SOURCES = {
     "manuals": "SQLite (public domain) and PostgreSQL documentation (PostgreSQL licence)",
     "prose": "King James Bible and Jargon File (public domain)",
 }
+
+STAGES = ("text", "target", "sampling", "draft")
 
 
 def render_card(recipe: Recipe, measured: dict[str, Any]) -> str:
@@ -27,7 +30,7 @@ def render_card(recipe: Recipe, measured: dict[str, Any]) -> str:
         recipe_section(recipe, measured),
         limits_section(recipe),
     ]
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(wrapped(block) for block in blocks) + "\n"
 
 
 def write_card(path: Path, recipe: Recipe, measured: dict[str, Any]) -> None:
@@ -101,13 +104,9 @@ def acceptance_section(recipe: Recipe, measured: dict[str, Any]) -> str:
                 f"{rates['tokens_per_pass']:.2f}",
             ]
         rows.append(row)
-    heading = ["workload"]
-    for kind in (f"T = {plan.temperature}", "greedy"):
-        heading += [
-            f"{kind}: acceptance",
-            "accepted / proposed",
-            "tokens per pass",
-        ]
+    names = ("acceptance", "accepted / proposed", "tokens per pass")
+    heading = ["workload", *(f"{name}, T = {plan.temperature}" for name in names)]
+    heading += [f"{name}, greedy" for name in names]
     return f"""## Acceptance at draft length {plan.draft_length}
 
 {table(heading, rows)}
@@ -152,7 +151,8 @@ Entropy of expert use per layer over all workloads (1 is uniform): {entropy}.
 {target.balance_weight}) the target was trained with a locality loss (weight
 {target.locality_weight}, from step {target.locality_first_step}, full from step
 {target.locality_full_step}): one minus the cosine of the centred router logits of adjacent tokens,
-summed over layers. Training without it gave a reuse of about half as much in a trial. Results on
+summed over layers. In an earlier trial of the same shape (vocabulary 2,048), plain training gave a
+reuse of 0.17 on real text and the locality loss raised it to 0.31 at no cost in loss. Results on
 this pair show that a policy works where locality exists; they do not show how much of it other
 models have."""
 
@@ -160,9 +160,10 @@ models have."""
 def recipe_section(recipe: Recipe, measured: dict[str, Any]) -> str:
     target, sampling, draft = recipe.target, recipe.sampling, recipe.draft
     layers = ", ".join(str(layer) for layer in draft.source_layers)
+    timing = measured["timing"]
     rows = [
-        [stage, f"{cost['wall_seconds']:.0f}", f"{cost['cpu_seconds']:.0f}"]
-        for stage, cost in measured["timing"].items()
+        [name, f"{timing[name]['wall_seconds']:.0f}", f"{timing[name]['cpu_seconds']:.0f}"]
+        for name in STAGES
     ]
     sampled = sampling.batches * sampling.batch
     return f"""## Reproduction
@@ -187,7 +188,8 @@ ranks of one thread each; the result depends on the number of ranks.
 
 {table(["stage", "wall seconds", "CPU seconds"], rows)}
 
-Two cores of a shared machine without an accelerator."""
+Two cores without an accelerator, shared with other work, so the wall time is longer than it has to
+be. An interrupted run continues from its last checkpoint; the times add up over such restarts."""
 
 
 def limits_section(recipe: Recipe) -> str:
@@ -205,9 +207,3 @@ def per_workload(measured: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Workloads in order, then the mean."""
     named = [(name, measured["workloads"][name]) for name in WORKLOADS]
     return [*named, ("all", measured["mean"])]
-
-
-def table(heading: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    lines = [heading, ["---"] * len(heading), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

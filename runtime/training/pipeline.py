@@ -22,7 +22,7 @@ from runtime.training.prompts import choose_prompts, write_prompts
 from runtime.training.ranks import run_ranks
 from runtime.training.recipe import WORKLOADS, Recipe
 from runtime.training.sample_target import sample_target
-from runtime.training.stages import claim, read_timing, timed
+from runtime.training.stages import read_timing, run_stage
 from runtime.training.token_store import read_splits, write_splits
 from runtime.training.tokenizer import train_tokenizer
 from runtime.training.train_target import train_target
@@ -52,40 +52,30 @@ def train_pair(
     tokens_dir, samples_dir = work / "tokens", work / "samples"
     target_file, draft_file = work / "target.safetensors", work / "draft.safetensors"
 
-    claim(work, "text", recipe.corpus)
     packages = unpacked_packages(work / "texts", corpus_dir)
-    with timed(work, "text"):
+
+    def prepare() -> None:
         prepare_text(recipe, packages, tokens_dir, out_dir / "prompts", progress)
 
-    claim(work, "target", recipe.target_shape, recipe.target)
-    with timed(work, "target"):
+    def train() -> None:
         run_ranks(train_target, ranks, recipe, tokens_dir, target_file, progress)
 
-    claim(work, "sampling", recipe.sampling)
-    with timed(work, "sampling"):
+    def sample() -> None:
         run_ranks(sample_target, ranks, recipe, tokens_dir, target_file, samples_dir, progress)
 
-    claim(work, "draft", recipe.draft)
-    with timed(work, "draft"):
+    def distil() -> None:
         run_ranks(
             distil_draft, ranks, recipe, tokens_dir, samples_dir, target_file, draft_file, progress
         )
 
-    tokenizer = Tokenizer.from_file(str(tokens_dir / "tokenizer.json"))
-    for name, shape, file in (
-        ("target", recipe.target_shape, target_file),
-        ("draft", recipe.draft.shape, draft_file),
-    ):
-        network = Network(shape)
-        load_checkpoint(file, network)
-        export_network(network, tokenizer, pair / name)
-    write_notice(packages, pair / "NOTICE")
+    run_stage(work, "text", (recipe.corpus,), prepare)
+    run_stage(work, "target", (recipe.target_shape, recipe.target, ranks), train)
+    run_stage(work, "sampling", (recipe.sampling,), sample)
+    run_stage(work, "draft", (recipe.draft, ranks), distil)
 
-    progress("measuring the exported pair")
-    measured = evaluate_pair(pair, out_dir / "prompts", tokens_dir, recipe.evaluation)
-    measured |= {"ranks": ranks, "timing": read_timing(work), **text_facts(tokens_dir)}
-    write_json(pair / "evaluation.json", measured)
-    write_card(pair / "MODEL_CARD.md", recipe, measured)
+    # One rank, so that the measurement runs with one thread and does not depend on the machine.
+    run_ranks(finish_pair, 1, recipe, out_dir, ranks, progress)
+    write_notice(packages, pair / "NOTICE")
     return pair
 
 
@@ -96,10 +86,7 @@ def prepare_text(
     prompts_dir: Path,
     progress: Callable[[str], None],
 ) -> None:
-    """Corpora, tokenizer, splits and prompts, unless they are complete."""
-    finished = tokens_dir / "complete"
-    if finished.exists():
-        return
+    """Corpora, tokenizer, splits and prompts."""
     progress("building the corpora")
     corpora = build_corpora(packages, recipe.corpus)
     tokenizer = train_tokenizer(corpora, recipe.corpus.vocabulary)
@@ -108,7 +95,29 @@ def prepare_text(
     write_splits(tokens_dir, corpora, tokenizer, recipe.corpus.validation_share)
     progress("choosing the prompts")
     write_prompts(prompts_dir, choose_prompts(read_splits(tokens_dir), tokenizer, recipe.corpus))
-    finished.touch()
+
+
+def finish_pair(
+    rank: int,
+    ranks: int,
+    recipe: Recipe,
+    out_dir: Path,
+    trained_ranks: int,
+    progress: Callable[[str], None],
+) -> None:
+    """Export both networks, measure the exported files and write the card."""
+    work, pair = out_dir / "work", out_dir / "pair"
+    tokenizer = Tokenizer.from_file(str(work / "tokens" / "tokenizer.json"))
+    for name, shape in (("target", recipe.target_shape), ("draft", recipe.draft.shape)):
+        network = Network(shape)
+        load_checkpoint(work / f"{name}.safetensors", network)
+        export_network(network, tokenizer, pair / name)
+    progress("measuring the exported pair")
+    measured = evaluate_pair(pair, out_dir / "prompts", work / "tokens", recipe.evaluation)
+    measured |= {"ranks": trained_ranks, "timing": read_timing(work)}
+    measured |= text_facts(work / "tokens")
+    write_json(pair / "evaluation.json", measured)
+    write_card(pair / "MODEL_CARD.md", recipe, measured)
 
 
 def text_facts(tokens_dir: Path) -> dict[str, Any]:

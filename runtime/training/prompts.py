@@ -24,38 +24,48 @@ class Prompt:
 
 
 def choose_prompts(split: Split, tokenizer: Tokenizer, recipe: CorpusRecipe) -> list[Prompt]:
-    """Evenly spread windows per workload that begin a line and survive decode and encode."""
+    """Spread, non-overlapping windows per workload that begin at a line boundary."""
     prompts = []
+    length = recipe.prompt_tokens
     for workload in WORKLOADS:
         held_out = split.validation[workload]
-        spread = np.linspace(
-            0, len(held_out) - recipe.prompt_tokens, recipe.prompts_per_workload + 1
-        )
+        spread = np.linspace(0, len(held_out) - length, recipe.prompts_per_workload + 1)
+        free = 0
         for number, start in enumerate(spread[:-1].astype(int).tolist()):
-            tokens = first_clean_window(split, tokenizer, workload, start, recipe.prompt_tokens)
-            text = tokenizer.decode(tokens, skip_special_tokens=False)
-            prompts.append(Prompt(f"{workload}-{number:02d}", text, tokens))
+            begin = first_clean_window(split, tokenizer, workload, max(start, free), length)
+            free = begin + length
+            tokens = held_out[begin:free].tolist()
+            prompts.append(Prompt(f"{workload}-{number:02d}", tokenizer.decode(tokens), tokens))
     return prompts
 
 
 def first_clean_window(
     split: Split, tokenizer: Tokenizer, workload: str, start: int, length: int
-) -> list[int]:
-    """The first acceptable window at or after ``start``."""
+) -> int:
+    """First position at or after ``start`` whose window is usable.
+
+    Usable: at a line boundary, within one document, unchanged by decoding and encoding, and
+    nowhere in the training text.
+    """
     held_out = split.validation[workload]
     for begin in range(start, len(held_out) - length):
-        before = tokenizer.decode([int(held_out[begin - 1])]) if begin else "\n"
-        if not before.endswith("\n") and before:
-            continue
         window = held_out[begin : begin + length]
-        if (window == SEPARATOR_ID).any():
+        if not (window != SEPARATOR_ID).all() or not at_line_boundary(tokenizer, held_out, begin):
             continue
         tokens = window.tolist()
         if tokenizer.encode(tokenizer.decode(tokens)).ids != tokens:
             continue
         if not any(occurs(window, text) for text in split.training.values()):
-            return tokens
+            return begin
     raise ValueError(f"no usable {length}-token prompt in {workload} after token {start}")
+
+
+def at_line_boundary(tokenizer: Tokenizer, text: np.ndarray, begin: int) -> bool:
+    """Whether a line or document ends before token ``begin`` or the token starts with its end."""
+    if begin == 0 or text[begin - 1] == SEPARATOR_ID:
+        return True
+    before, first = (tokenizer.decode([int(token)]) for token in text[begin - 1 : begin + 1])
+    return before.endswith("\n") or first.startswith("\n")
 
 
 def occurs(window: np.ndarray, text: np.ndarray) -> bool:

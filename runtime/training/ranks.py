@@ -40,6 +40,8 @@ def start_rank(
     rank: int, work: Callable[..., None], ranks: int, meeting: str, arguments: tuple[Any, ...]
 ) -> None:
     """Entry of one process: join the group, work, leave."""
+    # Linux may share the processor by session; ranks in one session would each get a part of it.
+    os.setsid()
     torch.set_num_threads(1)
     distributed.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks

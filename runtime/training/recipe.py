@@ -92,11 +92,13 @@ class DraftRecipe:
 
     seed: int = 3
     shape: NetworkShape = field(
-        default_factory=lambda: NetworkShape(layers=4, experts=0, dense_width=512)
+        default_factory=lambda: NetworkShape(
+            layers=4, experts=0, experts_per_token=0, expert_width=0, dense_width=512
+        )
     )
     # Layers of the target whose attention and norm weights the draft starts from.
     source_layers: tuple[int, ...] = (0, 2, 5, 7)
-    schedule: Schedule = field(default_factory=lambda: Schedule(1400, 3e-3, 60, 0.6))
+    schedule: Schedule = field(default_factory=lambda: Schedule(1000, 3e-3, 60, 0.6))
     sequences_per_rank: int = 8
     # How many of them the target wrote; the others are training text.
     sampled_per_rank: int = 6

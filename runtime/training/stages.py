@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,32 @@ class RecipeMismatch(RuntimeError):
     """A folder holds work of another recipe; continuing would mix the two."""
 
 
+def run_stage(
+    work: Path, stage: str, settings: tuple[Any, ...], action: Callable[[], None]
+) -> None:
+    """Run ``action`` unless this stage finished before; its cost is added to ``timing.json``.
+
+    ``settings`` determine the result. Raises RecipeMismatch if the
+    stage was started with other ones.
+    """
+    claim(work, stage, *settings)
+    finished = work / "finished" / stage
+    if finished.exists():
+        return
+    with timed(work, stage):
+        action()
+    finished.parent.mkdir(exist_ok=True)
+    finished.touch()
+
+
 def claim(work: Path, stage: str, *settings: Any) -> None:
-    """Record the frozen settings a stage starts with, or compare them with the recorded ones."""
+    """Record the settings a stage starts with, or compare them with the recorded ones.
+
+    Settings are frozen records or plain numbers.
+    """
     path = work / "settings" / f"{stage}.json"
-    wanted = json.dumps([asdict(part) for part in settings], indent=2, sort_keys=True) + "\n"
+    plain = [asdict(part) if is_dataclass(part) else part for part in settings]
+    wanted = json.dumps(plain, indent=2, sort_keys=True) + "\n"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(wanted, encoding="utf-8")

@@ -133,3 +133,14 @@ def test_report_of_a_comparison(spac: Spac, dense_trace: Path) -> None:
         == Path("outputs/compare/1/winner.yaml").read_text()
     )
     assert "not an output folder of spac" in spac("report", "outputs").error
+
+
+def test_multirun_gives_each_job_a_folder(spac: Spac, dense_trace: Path) -> None:
+    outcome = spac(
+        "compare", "-m", f"trace={dense_trace}", *SMALL, "policy=lru_cpu", "gamma=1,2",
+        "cache_ratio=0.2",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    for number in (1, 2):
+        rows = pd.read_csv(f"outputs/compare/{number}/table.csv")
+        assert set(rows["gamma"]) == {number}

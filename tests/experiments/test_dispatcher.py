@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from experiments.commands import COMMANDS
+from experiments.configuration import compose_config
 from tests.experiments.conftest import Spac
 
 HEAVY = ("torch", "numba", "pandas", "hydra", "omegaconf", "numpy", "pyarrow", "matplotlib", "rich")
@@ -91,3 +92,10 @@ def test_interrupt_is_one_line(spac: Spac, monkeypatch: pytest.MonkeyPatch) -> N
     outcome = spac("policies")
     assert outcome.code == 130
     assert outcome.err == "interrupted: what was finished is kept\n"
+
+
+def test_a_prompt_is_taken_as_it_is() -> None:
+    text = "def main(argv=[1, 'two']): # {x}\n"
+    config = compose_config(COMMANDS["run"], [f"prompt={text}", "gamma=2"])
+    assert config.prompt == text and config.gamma == 2
+    assert compose_config(COMMANDS["run"], ["prompt=null"]).prompt is None

@@ -14,7 +14,7 @@ from tests.experiments.comparison_rows import comparison_rows
 
 
 def title(figure: Figure) -> str:
-    return " ".join(figure.axes[0].get_title(loc="left").split())
+    return " ".join(figure.get_suptitle().split())
 
 
 def legend(figure: Figure) -> list[str]:

@@ -44,8 +44,8 @@ def test_too_little_host_memory_is_refused_with_both_numbers() -> None:
 
 
 def test_too_little_device_memory_is_refused_with_both_numbers() -> None:
-    plan = plan_memory(QWEN3, slots=3_000, staging=2)
-    with pytest.raises(UserError, match=r"need 26\.38 GiB of device memory, 24\.00 GiB"):
+    plan = plan_memory(QWEN3, slots=3_000, staging=2, others=2 * GIB)
+    with pytest.raises(UserError, match=r"need 26\.38 \+ 2\.00 GiB of device memory, 24\.00"):
         check_memory(plan, Memory(64 * GIB, 24 * GIB))
 
 

@@ -154,3 +154,30 @@ def test_a_link_without_speed_is_refused(rate: float) -> None:
 def test_a_negative_latency_is_refused() -> None:
     with pytest.raises(UserError, match="negative"):
         Link(1.0, -1)
+
+
+def test_an_inline_stream_works_at_once_and_in_order() -> None:
+    device, order = standin(1e9, 0), []
+    compute, copy = device.stream(COMPUTE), device.stream(COPY)
+    target = filled(100, 0)
+    landed = device.copy(target, filled(100, 5), copy)
+    device.wait(compute, landed)
+    event = device.run(compute, lambda: order.append(int(target.sum())))
+    assert order == [500]
+    assert device.done(event)
+    assert device.begin_ns(event) <= device.end_ns(event)
+    device.close()
+
+
+def test_an_error_on_an_inline_stream_stays_there_and_is_passed_on() -> None:
+    device = standin(1e9, 0)
+    compute, copy = device.stream(COMPUTE), device.stream(COPY)
+    failed = device.run(compute, lambda: [][1])
+    skipped = device.run(compute, lambda: pytest.fail("must be skipped"))
+    device.wait(copy, failed)
+    copied = device.copy(filled(3, 0), filled(3, 1), copy)
+    for event in (failed, skipped, copied):
+        with pytest.raises(DeviceError, match="IndexError"):
+            device.synchronize(event)
+    device.close()
+    assert engine_threads() == []

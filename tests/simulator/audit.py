@@ -8,7 +8,7 @@ from policies.api import CPU, FETCH, GPU, STREAM
 from policies.costs import CostTable
 from simulator.settings import SimulationSettings
 from traces.runlog import RunLog
-from traces.runlog_schema import COPY_STREAM, DECODE_PHASE
+from traces.runlog_schema import COPY_PREFETCH, COPY_STREAM, DECODE_PHASE
 
 
 def audit(log: RunLog, costs: CostTable, settings: SimulationSettings) -> None:
@@ -75,24 +75,22 @@ class Slots:
         self.holder: dict[int, Any] = {}
         self.slot_of: dict[int, int] = {}
         self.read_until: dict[int, int] = {}
-        self.demanded: dict[int, Any] = {}
 
     def start(self, pass_index: int, layer: int) -> None:
-        """Copies issued at this place take their slots. A layer's own demand copies took theirs
+        """Prefetches issued at this place take their slots. A layer's demand copies took theirs
         when the layer was checked."""
         for copy in self._issued(pass_index, layer):
-            if copy.expert not in self.demanded:
+            if copy.kind == COPY_PREFETCH:
                 self._take(copy)
-        self.demanded = {}
 
     def check_layer(self, row: Any, decode: bool, costs: CostTable) -> None:
         """Readiness by landing times, and nothing computed before its copy has landed."""
         base = row.layer * self.experts
         demand = set(row.demand_expert.tolist())
-        self.demanded = {
+        demanded = {
             copy.expert: copy
             for copy in self._issued(row.pass_index, row.layer)
-            if copy.expert in demand
+            if copy.expert in demand and copy.kind != COPY_PREFETCH
         }
         for expert, count, kind, hit in zip(
             row.experts, row.counts, row.placement, row.hit, strict=True
@@ -107,11 +105,11 @@ class Slots:
                 assert ready and row.gpu_end_ns >= row.t1_ns + gpu_ns
                 self.read_until[slot] = row.gpu_end_ns
             elif kind in (FETCH, STREAM):
-                copy = self.demanded.get(key) or self.holder[self.slot_of[key]]
+                copy = demanded.get(key) or self.holder[self.slot_of[key]]
                 assert row.gpu_end_ns >= max(copy.landing_ns, row.t2_ns) + gpu_ns
-                if key not in self.demanded:
+                if key not in demanded:
                     self.read_until[self.slot_of[key]] = row.gpu_end_ns
-        for copy in self.demanded.values():
+        for copy in demanded.values():
             self._take(copy)
             self.read_until[copy.slot] = row.gpu_end_ns
 

@@ -44,6 +44,14 @@ def test_serial_lanes_add_up() -> None:
     assert serial > concurrent
 
 
+def test_one_slot_for_two_experts() -> None:
+    """No time to copy: half of each expert is resident, and half a hand-over is paid."""
+    replay = ListReplay([[one_row([0, 1])]], experts=4)
+    costs = round_costs(copy_ns=10**9)
+    bound = lower_bound(replay, costs, settings(slots=1, staging=0, lanes="serial"))
+    assert bound == near(550 + 30 + 100 // 2 + 200 + 1000 + 90)
+
+
 def test_larger_blocks_give_a_higher_bound_and_never_beat_a_run() -> None:
     order = np.random.default_rng(1).random((6, 3, 2, 8)).argsort(axis=3)[..., :2]
     replay = ListReplay([list(order)], experts=8, accepted=0)

@@ -164,9 +164,9 @@ def test_copies_of_a_lagging_host_enter_the_link_late() -> None:
 
 def test_context_makes_attention_longer() -> None:
     replay = ListReplay([[one_row([0, 1])] * 3], experts=4)
-    log = simulate(replay, Scripted(), round_costs(context_ns_per_1024=2048), settings())
+    log = simulate(replay, Scripted(), round_costs(context_ns_per_1024=1_024_000), settings())
     dense = (log.layers["t1_ns"] - log.layers["t0_ns"]).tolist()
-    assert dense == [550, 552, 554]
+    assert dense == [550, 1550, 2550]
 
 
 def test_gpu_runs_copies_in_landing_order_after_residents() -> None:
@@ -184,3 +184,37 @@ def test_gpu_runs_copies_in_landing_order_after_residents() -> None:
     assert times(log, 0, 1)["gpu_begin"] == first
     assert times(log, 0, 1)["gpu_end"] == second + 200
     assert times(log, 0, 1)["gpu_busy"] == 400
+
+
+def test_an_expert_may_be_streamed_now_and_prefetched_for_later() -> None:
+    replay = ListReplay([[one_row([0, 1])] * 2], experts=4)
+    plans = {
+        (0, 0): LayerPlan(
+            {0: STREAM, 1: STREAM},
+            demand=(Copy(0, -1), Copy(1, -1)),
+            prefetch=(Copy(0, 0),),
+        )
+    }
+    # A layer long enough for three credits, a head long enough for the copies to land in.
+    costs = round_costs(dense_ns=round_costs().dense_ns * 2, pass_ns=1000)
+    log = simulate(replay, Scripted(plans=plans), costs, settings())
+    begun = [(begin, end) for _, _, begin, end in copies(log)]
+    assert begun == [(1100, 1500), (1700, 2100), (2100, 2500)]
+    assert times(log, 0)["gpu_end"] == 2300
+    assert layer_row(log, 0, 1)["hit"].tolist() == [1, 0]
+
+
+def test_early_launch_learns_of_a_late_prefetch_from_the_plan_alone() -> None:
+    plans = {
+        (0, 0): LayerPlan({0: FETCH, 1: CPU}, demand=(Copy(0, 0),)),
+        (1, 0): LayerPlan({0: GPU, 1: FETCH}, demand=(Copy(1, -1),)),
+    }
+    # Issued at the end of the last layer, FILLING at t0, landed before t1 and long before the plan.
+    policy = Scripted(plans=plans, leaves={(0, 1): (Copy(1, 1),)})
+    costs = round_costs(decision_layer_ns=2000)
+    log = simulate(TWO_PASSES, policy, costs, settings(launch="early"))
+    begin = int(log.passes["begin_ns"].iloc[1])
+    assert begin < copies(log)[1][3] < begin + 550
+    assert times(log, 0, 1)["gpu_begin"] == begin + 550
+    assert times(log, 0, 1)["t2"] == begin + 2580
+    assert times(log, 0, 1)["gpu_end"] == begin + 2580 + 200

@@ -72,13 +72,13 @@ def test_declared_needs_cost_time(needs: tuple[str, ...], layer_ns: int, step_ns
     assert policy.tokens == ([101] if "draft_tokens" in needs else [-1])
 
 
-def prompted(rows: int, **changes: Any) -> Any:
+def prompted(rows: int, staging: int = 1, **changes: Any) -> Any:
     prompt = np.zeros((rows, 1, 2), np.uint16)
     prompt[:, :, 1] = 1
     prompt[0, 0, 1] = 2
     replay = ListReplay([[one_row([0, 1])]], experts=4, prompts=[prompt])
     costs = round_costs(**changes)
-    return simulate(replay, Scripted(), costs, settings())
+    return simulate(replay, Scripted(), costs, settings(staging=staging))
 
 
 def test_prefill_takes_the_cheaper_way_for_each_expert() -> None:
@@ -95,6 +95,19 @@ def test_prefill_takes_the_cheaper_way_for_each_expert() -> None:
     assert log.passes["end_ns"].iloc[0] == 2310 + 200 + 90
     assert log.passes["begin_ns"].iloc[1] == log.passes["end_ns"].iloc[0]
     assert "prefill" not in log.info.notes
+
+
+def test_streams_of_prefill_take_the_buffers_in_turn() -> None:
+    log = prompted(3, staging=2)
+    assert log.copies["slot"].tolist() == [3, 4, 3]
+    # The third waits for the first expert: landed at 1020, computed by 1280.
+    assert [(begin, end) for _, _, begin, end in copies(log)] == [
+        (620, 1020), (1020, 1420), (1420, 1820)
+    ]  # fmt: skip
+
+
+def test_prefill_without_staging_is_all_cpu() -> None:
+    assert layer_row(prompted(3, staging=0), 0)["placement"].tolist() == [2, 2, 2]
 
 
 def test_prefill_on_the_cpu_where_copies_are_slow() -> None:
@@ -124,6 +137,15 @@ def test_slots_survive_requests_unless_the_start_is_cold() -> None:
     assert warm.passes["warmup"].tolist() == [True, True, False, False]
     # Generations go on, so that no two copies of a run share slot and generation.
     assert cold.copies["generation"].tolist() == [1, 2]
+
+
+def test_a_cold_start_does_not_wait_for_old_copies() -> None:
+    replay = ListReplay([[one_row([0, 1])]] * 2, experts=4)
+    policy = Scripted(leaves={(0, 0): (Copy(0, 0),)})
+    log = simulate(replay, policy, round_costs(), settings(cold_start=True))
+    landing = copies(log)[0][3]
+    assert log.passes["begin_ns"].iloc[1] < landing < log.layers["join_ns"].iloc[1]
+    assert log.layers["leave_landed"].tolist() == [0, 0]
 
 
 def test_requests_can_be_cut() -> None:

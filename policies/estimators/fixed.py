@@ -1,0 +1,13 @@
+"""A fixed set: the first experts of each layer, as many as its quota."""
+
+from __future__ import annotations
+
+from policies.compile import kernel
+
+
+@kernel
+def start_fixed(state):
+    """Utilities at reset; they never change."""
+    for layer in range(state.utility.shape[0]):
+        for expert in range(min(state.quota[layer], state.utility.shape[1])):
+            state.utility[layer, expert] = 1.0

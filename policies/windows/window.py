@@ -1,0 +1,37 @@
+"""Dispatch of the window: draft length of the coming pass, and what a finished pass teaches."""
+
+from __future__ import annotations
+
+from policies import kinds
+from policies.compile import kernel
+from policies.state import ACCUMULATED_NS, GAMMA, WINDOW
+from policies.windows.acceptance import observe_acceptance
+from policies.windows.expected_gain import choose_by_gain, observe_pass_time
+from policies.windows.roofline import choose_by_roofline
+
+FIXED_GAMMA = 0
+DECAY = 0
+
+
+@kernel
+def choose_window(program, state, costs, gamma_max):
+    """gamma of the coming pass, 0..gamma_max."""
+    if program.window == kinds.ROOFLINE:
+        return choose_by_roofline(state, costs, gamma_max)
+    if program.window == kinds.EXPECTED_GAIN:
+        return choose_by_gain(state, gamma_max)
+    gamma = int(state.parameters[WINDOW, FIXED_GAMMA])
+    if gamma < 0:
+        return gamma_max
+    return min(gamma, gamma_max)
+
+
+@kernel
+def observe_window(program, state, accepted):
+    """The pass under way committed `accepted` of its drafted tokens and one more."""
+    if program.window == kinds.FIXED_WINDOW:
+        return
+    decay = state.parameters[WINDOW, DECAY]
+    gamma = state.clock[GAMMA]
+    observe_acceptance(state, gamma, accepted, decay)
+    observe_pass_time(state, gamma, float(state.clock[ACCUMULATED_NS]), decay)

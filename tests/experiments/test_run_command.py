@@ -1,0 +1,151 @@
+"""`spac run` on a tiny pair: text, figures, proofs, and what it refuses."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from experiments import run as run_command
+from experiments.commands import COMMANDS
+from experiments.configuration import compose_config
+from experiments.proofs import Proof
+from policies.compile import source_hash
+from policies.errors import UserError
+from runtime.device import DeviceError
+from runtime.tiny import TinyShape, make_tiny_pair
+from traces.metrics import metrics
+from traces.runlog import read_runlog
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pair")
+    make_tiny_pair(path, seed=3, shape=TinyShape(layers=3))
+    return path
+
+
+def run(pair: Path, outputs: Path, *words: str) -> tuple[int, Path]:
+    """Exit code and output folder of `spac run` on the tiny pair."""
+    given = [
+        f"target={pair / 'target'}", f"draft_path={pair / 'draft'}", f"outputs={outputs}",
+        "max_new_tokens=12", "cache_ratio=0.3", "paced=false", *words,
+    ]  # fmt: skip
+    code = run_command.run(compose_config(COMMANDS["run"], given))
+    return code, outputs / "run" / "latest"
+
+
+def winner_file(folder: Path, **changes: Any) -> Path:
+    content = {
+        "policy": "lru_fetch", "target": "policies.zoo.lru_fetch.lru_fetch", "parameters": {},
+        "gamma": 2, "cache_ratio": 0.4, "model": "trace", "hardware": "standin",
+        "source_hash": source_hash(), "of_best": 1.0, "of_oracle": None, "runner_up": None,
+        "lead": None, "approximate": False, "inputs": {},
+    } | changes  # fmt: skip
+    path = folder / "winner.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_a_prompt_is_continued_measured_and_proved(
+    pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, folder = run(pair, tmp_path, "policy=spac", "prompt='w7 w8 w9'")
+    assert code == 0
+    shown = capsys.readouterr().out
+    (text,) = json.loads((folder / "texts.json").read_text())
+    assert text.split()[:5] == shown.split("w9", 1)[1].split()[:5]
+    for word in ("tokens per second", "hit rate per expert", "bytes copied"):
+        assert word in shown
+    proofs = json.loads((folder / "proofs.json").read_text())
+    assert [proof["holds"] for proof in proofs] == [True] * 4
+    log = read_runlog(folder / "runlog")
+    assert log.info.complete and log.info.policy == "spac"
+    stored = json.loads((folder / "metrics.json").read_text())
+    assert stored["tokens_per_second"] == metrics(log).tokens_per_second
+
+
+def test_a_winner_is_run_as_it_won(pair: Path, tmp_path: Path) -> None:
+    prompts = tmp_path / "mine.jsonl"
+    lines = [{"id": str(n), "text": f"w{n} w{n + 1} w{n + 2}"} for n in (6, 16, 26)]
+    prompts.write_text("\n".join(map(json.dumps, lines)))
+    winner_file(tmp_path, parameters={})
+    code, folder = run(
+        pair, tmp_path, f"winner={tmp_path}", f"prompts={prompts}", "workload=mine", "requests=3",
+        "cache_ratio=null", "proofs=false",
+    )  # fmt: skip
+    log = read_runlog(folder / "runlog")
+    assert code == 0
+    assert log.info.policy == "lru_fetch"
+    assert log.info.slots == int(0.4 * 3 * 8)
+    assert set(log.passes["gamma"]) == {0, 2}  # prefill has none
+    assert log.passes.groupby("request")["warmup"].first().tolist() == [True, False, False]
+    assert not (folder / "proofs.json").exists()
+
+
+def test_a_winner_without_speculation_needs_no_draft(pair: Path, tmp_path: Path) -> None:
+    winner_file(tmp_path, gamma=0)
+    code, folder = run(pair, tmp_path, f"winner={tmp_path}", "prompt=w7")
+    assert code == 0
+    holds = [proof["holds"] for proof in json.loads((folder / "proofs.json").read_text())]
+    assert holds == [True, True, None, True]
+
+
+def test_a_failed_proof_gives_exit_code_1(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_command, "prove", lambda *_: [Proof("text", False, "differs")])
+    code, _ = run(pair, tmp_path, "prompt=w7")
+    assert code == 1
+
+
+def test_a_failing_device_is_one_line_and_keeps_the_passes(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def fail(*_: Any) -> None:
+        raise DeviceError("OSError: bus error")
+
+    monkeypatch.setattr(run_command, "rehearse", fail)
+    code, _ = run(pair, tmp_path, "prompt=w7")
+    assert code == 1
+    assert "error: OSError: bus error; finished passes are in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["policy=[spac,lru_cpu]"], "one policy"),
+        (["policy=belady"], "only the simulator"),
+        (["max_new_tokens=1"], "2 or more"),
+        (["cache_ratio=1.5"], "cache_ratio=1.5"),
+        (["launch=soon"], "launch=soon"),
+        (["mode=fast"], "mode=fast"),
+        (["gamma=-1"], "gamma=-1"),
+        (["slots=1000"], "slots=1000"),
+        (["draft_path=null"], "draft_path"),
+        (["winner=/nowhere/winner.yaml"], "no such file"),
+        (["prompt=w7", "prompts=some.jsonl"], "exclude each other"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(
+    words: list[str], message: str, pair: Path, tmp_path: Path
+) -> None:
+    prompt = [] if any(word.startswith("prompt=") for word in words) else ["prompt=w7"]
+    with pytest.raises(UserError, match=message):
+        run(pair, tmp_path, *prompt, *words)
+
+
+def test_an_existing_folder_is_not_overwritten(pair: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing is overwritten"):
+        run(pair, tmp_path, "prompt=w7", f"out={tmp_path}")
+
+
+def test_proofs_are_frozen_data() -> None:
+    proof = Proof("text", True, "12 tokens")
+    assert replace(proof, holds=None).as_data()["holds"] is None
