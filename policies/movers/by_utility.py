@@ -16,7 +16,7 @@ from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch, fetches
+from policies.plan import PREFETCH_LIMIT, add_prefetch
 from policies.state import LAYER
 
 NO_LIMIT = 1e300
@@ -67,12 +67,15 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
             if utility <= floor + margin or utility < least:
                 continue
             priority = utility * nearness
-            if length == PREFETCH_LIMIT and priority < priorities[length - 1]:
+            if length == PREFETCH_LIMIT and (
+                priority < priorities[length - 1]
+                or (priority == priorities[length - 1] and distance >= distances[length - 1])
+            ):
                 continue
             if layer == running and placement[expert] >= api.FETCH:
                 continue  # this very plan copies it already
             key = layer * experts + expert
-            if expert_slot[key] == NOWHERE and not fetches(plan, running, layer, expert):
+            if expert_slot[key] == NOWHERE:
                 length = insert_candidate(
                     keys, priorities, distances, length, key, priority, distance
                 )

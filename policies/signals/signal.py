@@ -20,5 +20,5 @@ def signal_of(kind, count, mass):
 
 @inlined
 def signal_value(kind, observation, expert):
-    """The signal of `expert` (number within the layer). In loops take signal_of: no record there."""
+    """The signal of `expert` (number within the layer); loops take signal_of, without records."""
     return signal_of(kind, observation.counts[expert], observation.mass[expert])
