@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.policy_choice import PolicyChoice, choose_policies
+from experiments.ranking import NO_SPECULATION
 from experiments.setting import Setting
 from experiments.trace_choice import Workload, open_workload
 from policies.errors import UserError
@@ -22,8 +23,6 @@ from simulator.requirements import check_requirements
 from traces.acceptance import Acceptance
 from traces.metrics import metrics
 from traces.runlog import RunLog
-
-NO_SPECULATION = "no_speculation"
 
 
 @dataclass(frozen=True)

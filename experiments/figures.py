@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.figure_style import Style, new_figure, styles
-from experiments.ranking import TPS, layers_note, standing
+from experiments.ranking import NO_SPECULATION, TPS, layers_note, standing
 
 ORACLE = "best clairvoyant"
 TPS_AXIS = "committed tokens per second"
@@ -130,8 +130,11 @@ def _sweep_title(causal: pd.DataFrame, key: str) -> str:
     best = causal.sort_values(TPS, ascending=False, kind="stable").iloc[0]
     value = f"{best[key]:.0%}" if key == "cache_ratio" else f"{best[key]}"
     name = "cache ratio" if key == "cache_ratio" else "gamma"
+    point = f"at {name} {value}"
+    if key == "gamma" and str(best["policy"]).startswith(NO_SPECULATION):
+        point = "(gamma 0)"  # its rows stand in every column of gamma to be compared with
     winners = causal.loc[causal.groupby(key)[TPS].idxmax(), "policy"].unique()
-    text = f"Fastest without foresight: {best['policy']} at {name} {value}, {best[TPS]:.1f} TPS"
+    text = f"Fastest without foresight: {best['policy']} {point}, {best[TPS]:.1f} TPS"
     return text + (" (first at every point)" if len(winners) == 1 and len(causal) > 1 else "")
 
 

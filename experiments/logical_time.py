@@ -19,7 +19,7 @@ from runtime.engine import OffloadedEngine
 from runtime.engine_settings import EngineSettings
 from runtime.plans import PlanComparison, compare_plans, plans_of
 from runtime.prompts import Prompt
-from runtime.recorder import RecordingSettings, record_dense
+from runtime.recorder import RecordingSettings, record_dense, record_windowed
 from runtime.target_model import open_target_model
 from simulator.reference import simulate
 from simulator.settings import SimulationSettings
@@ -43,7 +43,7 @@ def instant_copies(rows: int, expert_bytes: int) -> CostTable:
 
 def prove_logical_time(
     target: Path,
-    draft: Path,
+    draft: Path | None,
     prompts: Sequence[Prompt],
     make_policy: Callable[[], Any],
     device: Device,
@@ -52,24 +52,27 @@ def prove_logical_time(
 ) -> PlanComparison:
     """Record the prompts, simulate the recording, generate them in logical time, compare.
 
-    settings: mode is overridden. The device is closed at the end.
+    settings: mode is overridden. Without a draft the recording is plain decoding. The device is
+    closed at the end.
     """
     longest = max(len(prompt.tokens) for prompt in prompts)
     settings = replace(settings, mode="logical", paced=False)
+    used = draft if settings.gamma else None
     plain = open_target_model(target, dtype=settings.dtype)
     rows = max(longest, settings.gamma + 1)
     costs = instant_copies(rows, plain.facts.expert_bytes(settings.dtype))
     recording = RecordingSettings(
-        workload="logical time", gamma=max(1, settings.gamma), sampling=settings.sampling,
+        workload="logical time", gamma=settings.gamma, sampling=settings.sampling,
         max_new_tokens=max_new_tokens, next_layer=True, router_weights=True,
     )  # fmt: skip
     with TemporaryDirectory() as folder:
-        proposer = open_draft_model(draft, plain.facts, dtype=settings.dtype)
-        assert proposer is not None
-        record_dense(Path(folder) / "trace", plain, proposer, prompts, recording)
+        proposer = open_draft_model(used, plain.facts, dtype=settings.dtype)
+        if proposer is None:
+            record_windowed(Path(folder) / "trace", plain, None, prompts, recording)
+        else:
+            record_dense(Path(folder) / "trace", plain, proposer, prompts, recording)
         replay = open_replay(open_trace(Path(folder) / "trace"))
         simulated = simulate(replay, make_policy(), costs, _simulation(settings))
-    used = draft if settings.gamma else None
     with OffloadedEngine(target, used, device, make_policy(), costs, settings) as engine:
         for prompt in prompts:
             for _ in engine.generate(prompt.tokens, max_new_tokens):

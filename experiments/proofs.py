@@ -71,11 +71,11 @@ def logical_time(
 ) -> Proof:
     """Simulator and runtime make the same plans when the link is drained before each decision."""
     name, settings = "logical time: simulator = runtime", engine.settings
-    if engine.draft is None or settings.sampling.mode == "rejection" or tokens < 2:
-        return Proof(name, None, "needs a draft, greedy or keyed sampling, two tokens or more")
+    if settings.sampling.mode == "rejection" or tokens < 2:
+        return Proof(name, None, "needs greedy or keyed sampling, two tokens or more")
     result = prove_logical_time(
         engine.facts.path,
-        engine.draft.facts.path,
+        engine.draft.facts.path if engine.draft else None,
         prompts[:LOGICAL_PROMPTS],
         make_policy,
         new_device(),

@@ -11,6 +11,8 @@ from policies.errors import UserError
 
 CELL = ["hardware", "model", "workload", "cache_ratio", "gamma"]
 TPS = "tokens_per_second"
+NO_SPECULATION = "no_speculation"
+WITHOUT_DRAFT = "which drafts nothing and gives the draft's VRAM to slots,"
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def sentence(result: Standing) -> str:
     """Which policy won, by how much, and how far from the oracle it is."""
     prefix = "Approximate (text traces): " if result.approximate else ""
     cells = f"mean over {result.cells} setting{'s' if result.cells != 1 else ''}"
-    text = f"{result.winner} wins ({cells})"
+    meaning = f", {WITHOUT_DRAFT}" if result.winner.startswith(NO_SPECULATION) else ""
+    text = f"{result.winner}{meaning} wins ({cells})"
     if result.runner_up is not None and result.lead is not None:
         text += f", {result.lead:.1%} faster than {result.runner_up}, the next best"
     if result.of_oracle is None:

@@ -37,7 +37,7 @@ def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise UserError(f"{folder}: no finished row, it has no {path.name}")
-    return pd.read_parquet(path)
+    return pd.read_parquet(path, use_threads=False)
 
 
 def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
@@ -50,8 +50,10 @@ def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     ]
     note = (
         "best, oracle: share of the speed of the fastest policy and of the best clairvoyant "
-        "schedule, mean over workloads; hits: of active experts, counted by tokens"
+        "schedule, mean over workloads"
     )
+    if rows["workload"].nunique() <= MANY:
+        note += "; hits: of active experts, counted by tokens"
     if rows["clairvoyant"].any():
         note += f"; * sees the future and never wins, {ORACLE}*: the best of these in each workload"
     return [*shown, Text(note, style="dim")]

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.api import FETCH
 from policies.compile import kernel
 
 PREFETCH_LIMIT = 16
@@ -66,13 +65,6 @@ def clear_plan(plan, credits):
 
 
 @kernel
-def fetches(plan, running, layer, expert):
-    """True if the plan of the `running` layer already fetches `expert` of `layer`: its slot is
-    given out, though the ledger does not know yet."""
-    return layer == running and plan.placement[expert] == FETCH
-
-
-@kernel
 def add_demand(plan, expert, slot):
     """Append a demand copy of `expert` (flat key); `slot` may be IN_FLIGHT or STAGING."""
     place = plan.size[0]
@@ -93,3 +85,12 @@ def add_prefetch(plan, expert, slot):
     plan.size[1] += 1
     plan.credits[0] -= 1
     plan.taken[slot] = 1
+
+
+@kernel
+def prefetches(plan, expert):
+    """True if the plan already prefetches `expert` (flat key)."""
+    found = False
+    for place in range(plan.size[1]):
+        found = found or plan.prefetch_expert[place] == expert
+    return found

@@ -1,8 +1,7 @@
 """Rows of one request at a time, with only one part of the trace in memory."""
 
-import io
-
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from policies.errors import UserError
@@ -20,9 +19,14 @@ class RequestRows:
         self._held = -1
         self._rows: dict[int, RowBatch] = {}
         for index, part in enumerate(trace.manifest.parts):
-            data = io.BytesIO(read_part_bytes(trace.path, part))
+            data = pa.BufferReader(read_part_bytes(trace.path, part))
+            # One thread: Arrow's pool can outlive a process that reads and exits, and abort it.
             # One narrow column tells which requests are in the part; expert columns stay packed.
-            column = pq.read_table(data, columns=["request"]).column("request").to_numpy()
+            column = (
+                pq.read_table(data, columns=["request"], use_threads=False)
+                .column("request")
+                .to_numpy()
+            )
             for request in np.unique(column).tolist():
                 if request in self._part_of:
                     raise UserError(

@@ -4,7 +4,6 @@ The directory has run.json and passes.parquet, layers.parquet, drafts.parquet, c
 a folder of parts (pandas.read_parquet opens it). run.json says how many parts are whole.
 """
 
-import io
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +38,7 @@ def read_runlog(path: str | Path) -> RunLog:
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
     try:
-        table = pq.read_table(io.BytesIO(path.read_bytes()))
+        table = pq.read_table(pa.BufferReader(path.read_bytes()), use_threads=False)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot read this part of the run log ({reason})") from error

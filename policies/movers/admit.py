@@ -10,14 +10,14 @@ from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch, fetches
+from policies.plan import PREFETCH_LIMIT, add_prefetch
 from policies.state import LAYER, PASS
 
 
 @kernel
 def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
     utility_table, stamps, expert_slot = state.utility, state.stamp, ledger.expert_slot
-    rows = observation.counts
+    rows, placement = observation.counts, plan.placement
     running = state.clock[LAYER]
     experts = utility_table.shape[1]
     if since < 0:  # before the first pass: a stamp of -1 means never used
@@ -25,10 +25,10 @@ def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, leng
     for expert in range(experts):
         if stamps[layer, expert] != since:
             continue
-        if layer == state.clock[LAYER] and plan.placement[expert] >= api.FETCH:
+        if layer == running and placement[expert] >= api.FETCH:
             continue  # this very plan copies it already
         key = layer * experts + expert
-        if expert_slot[key] == NOWHERE and not fetches(plan, running, layer, expert):
+        if expert_slot[key] == NOWHERE:
             count = 0
             if layer == running:
                 count = -rows[expert]

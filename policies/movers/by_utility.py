@@ -16,7 +16,7 @@ from policies.compile import kernel
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch
+from policies.plan import PREFETCH_LIMIT, add_prefetch, prefetches
 from policies.state import LAYER
 
 NO_LIMIT = 1e300
@@ -82,6 +82,8 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     for place in range(length):
         if plan.credits[0] <= 0:
             return
+        if prefetches(plan, keys[place]):
+            continue  # a prediction asked for it already
         layer = keys[place] // experts
         limit = utility_table[layer, keys[place] - layer * experts] - margin
         slot = find_victim(ledger, state, plan, layer, limit, use_tau)

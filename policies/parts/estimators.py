@@ -111,8 +111,8 @@ class TokenMix(Part):
     kind = kinds.TOKEN_MIX
 
     def needs(self) -> frozenset[str]:
-        """Which tokens were drafted."""
-        return frozenset({"draft_tokens"})
+        """Which tokens were drafted, if they count."""
+        return frozenset({"draft_tokens"} if self.token_weight > 0.0 else ())
 
 
 @dataclass(frozen=True)

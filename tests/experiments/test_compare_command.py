@@ -91,7 +91,8 @@ def test_policies_that_the_trace_cannot_serve_are_left_out(spac: Spac, text_trac
         "compare", f"trace={text_trace}", *SMALL, "acceptance=1", "gamma=1", "cache_ratio=0.2"
     )
     assert outcome.code == 0, outcome.err
-    assert "left out" not in outcome.out  # this one has next_layer columns
+    assert "left out: ours needs draft_tokens" in outcome.out  # texts have none
+    assert "left out: binary_prefetch" not in outcome.out  # this one has next_layer_1
     assert "binary_prefetch" in outcome.out
 
 

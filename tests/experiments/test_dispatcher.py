@@ -59,7 +59,7 @@ def test_unknown_command(spac: Spac) -> None:
     [
         (["policies", "nam=spac"], "unknown key 'nam', did you mean name?"),
         (["policies", "spac"], "'spac' is not of the form key=value"),
-        (["policies", "name=spax"], "unknown policy 'spax', did you mean spac? There are: all_cpu"),
+        (["policies", "name=spax"], "unknown policy 'spax', did you mean spac? There are: adapmoe"),
         (["compare", "hardware=rtx4091"], "unknown hardware 'rtx4091', did you mean rtx4090?"),
         (["compare", "hardware=[rtx4090,standin]"], "-m hardware=a,b runs one job each"),
         (["compare", "hardware.gpu.vram=3"], "unknown key 'hardware.gpu.vram'"),

@@ -19,7 +19,7 @@ PLAYERS = pytest.mark.parametrize("command", ["compare", "simulate"])
     ("words", "expected"),
     [
         (["cach_ratio=0.2"], "unknown key 'cach_ratio', did you mean cache_ratio?"),
-        (["policy=lru"], "unknown policy 'lru', did you mean lru_cpu? There are: all_cpu"),
+        (["policy=lru"], "unknown policy 'lru', did you mean lru_cpu? There are: adapmoe"),
         (["policy=spac", "policy.upp=1"], "unknown parameter of policy spac 'upp'"),
         (["policy=spac", "policy.signal=colour"], "unknown signal 'colour'"),
         (["gamma=5"], "gamma=5: this dense trace goes up to 4"),

@@ -55,7 +55,7 @@ def winner_file(folder: Path, **changes: Any) -> Path:
 def test_a_prompt_is_continued_measured_and_proved(
     pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, folder = run(pair, tmp_path, "policy=spac", "prompt='w7 w8 w9'")
+    code, folder = run(pair, tmp_path, "policy=spac", "prompt=w7 w8 w9")
     assert code == 0
     shown = capsys.readouterr().out
     (text,) = json.loads((folder / "texts.json").read_text())

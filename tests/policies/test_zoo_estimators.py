@@ -168,4 +168,5 @@ def test_patience_adds_passes_at_the_rate():
 
 def test_token_mix_declares_its_need():
     assert policy(TokenMix()).needs == {"draft_tokens"}
+    assert policy(TokenMix(token_weight=0.0)).needs == frozenset()
     assert policy(Last()).needs == frozenset()

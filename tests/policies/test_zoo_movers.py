@@ -9,6 +9,7 @@ from policies.conformance import plain_costs
 from policies.ledger import FREE, READY, begin_fill, new_ledger
 from policies.movers.by_utility import move_by_utility
 from policies.movers.code_queue import freeze_layer, push_layer, serve_queue
+from policies.movers.move import move
 from policies.movers.next_layer import cutoff_layer, prefetch_next_layers
 from policies.observation import new_observation
 from policies.parts import ByResidency, CodeQueue, Inertia, NextLayer, Recency, Still
@@ -207,3 +208,13 @@ def test_what_this_plan_copies_is_not_copied_twice():
     assert bench.prefetched() == []
     assert (bench.ledger.slot_state == FREE).all()
     assert np.all(bench.plan.taken == 0)
+
+
+def test_a_predicted_expert_of_high_utility_is_copied_once():
+    part = NextLayer(1, per_layer=1, then_utility=True)
+    bench, observation = next_layer_bench(part)
+    bench.at(0)
+    bench.state.utility[1, 2] = 5.0
+    bench.state.utility[2, 0] = 4.0
+    move(bench.program, bench.state, plain_costs(), bench.ledger, observation, bench.plan)
+    assert [expert for expert, _ in bench.prefetched()] == [6, 8]

@@ -82,13 +82,6 @@ def test_an_illegal_plan_names_policy_and_rule() -> None:
         simulate(REPLAY, policy, round_costs(), settings())
 
 
-class Adaptive:
-    """A window that changes."""
-
-    def choose(self, gamma_max: int) -> int:
-        return gamma_max
-
-
 def belady(**changes: Any) -> ComposedPolicy:
     return ComposedPolicy(
         "belady", parts.NextUse(), parts.FetchMisses(bypass=True), parts.Still(), **changes
@@ -96,9 +89,8 @@ def belady(**changes: Any) -> ComposedPolicy:
 
 
 def test_a_clairvoyant_needs_a_fixed_window() -> None:
-    policy = belady()
-    policy.window = Adaptive()  # type: ignore[assignment]
-    with pytest.raises(UserError, match=r"clairvoyant needs a fixed window .* not Adaptive"):
+    policy = belady(window=parts.Roofline())
+    with pytest.raises(UserError, match=r"clairvoyant needs a fixed window .* not Roofline"):
         simulate(REPLAY, policy, round_costs(), settings(gamma=2))
 
 
