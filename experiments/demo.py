@@ -18,6 +18,7 @@ from experiments.outputs import new_folder
 from experiments.provenance import read_run_file, write_run_file
 from experiments.report import show_report, write_report
 from experiments.trace_choice import bundled_names, find_trace
+from experiments.winner import DRAFTING_FILE, WINNER_FILE
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.check import check_trace
@@ -46,7 +47,7 @@ def run(config: DictConfig) -> int:
     keep_runlogs(jobs, rows, folder)
     report = write_report(rows, read_run_file(folder), folder, folder, True)
     announce(console, 5, "run the winner with the real model on the stand-in, with proofs")
-    code = run_winner(config, folder)
+    code = run_winners(config, folder)
     announce(console, 6, f"done: {folder} has traces, tables, pictures, winner and run logs\n")
     show_report(report, console)
     return code
@@ -116,13 +117,22 @@ def changed(config: DictConfig, **values: Any) -> DictConfig:
     return copy
 
 
-def run_winner(config: DictConfig, folder: Path) -> int:
-    """The winner on the stand-in by the run command; 1 if a proof fails."""
+def run_winners(config: DictConfig, folder: Path) -> int:
+    """The winner on the stand-in by the run command, then, where it drafts nothing, the best policy
+    that does; 1 if a proof fails."""
+    codes = [run_winner(config, folder / WINNER_FILE, folder / "run")]
+    if (folder / DRAFTING_FILE).exists():
+        codes.append(run_winner(config, folder / DRAFTING_FILE, folder / "run_with_draft"))
+    return max(codes)
+
+
+def run_winner(config: DictConfig, winner: Path, out: Path) -> int:
+    """One winner file on the stand-in."""
     running = compose_config(COMMANDS["run"], [])
     running.update(
         {
-            "winner": str(folder),
-            "out": str(folder / "run"),
+            "winner": str(winner),
+            "out": str(out),
             "workload": config.record_workload,
             "prompts": config.record_prompts,
             "requests": config.run_requests,

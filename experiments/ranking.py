@@ -53,6 +53,7 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     grouped = with_relations(rows).groupby("policy", sort=False)
     table = grouped.agg(
         clairvoyant=("clairvoyant", "first"),
+        speculation=("speculation", "first"),
         cells=(TPS, "size"),
         of_best=("of_best", "mean"),
         of_oracle=("of_oracle", "mean"),
@@ -61,11 +62,16 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("of_best", ascending=False, kind="stable")
 
 
-def standing(rows: pd.DataFrame) -> Standing:
-    """The winner: highest mean of_best among policies without foresight that played every cell."""
+def standing(rows: pd.DataFrame, drafting: bool = False) -> Standing:
+    """The winner: highest mean of_best among policies without foresight that played every cell.
+
+    `drafting`: only policies that use the draft can win.
+    """
     table = means(rows)
     cells = len(rows.groupby(CELL))
     eligible = table[~table["clairvoyant"] & (table["cells"] == cells)]
+    if drafting:
+        eligible = eligible[eligible["speculation"]]
     if eligible.empty:
         raise UserError("no policy without foresight ran on every workload, so nothing can win")
     winner, rivals = str(eligible.index[0]), eligible.index[1:]
@@ -90,6 +96,23 @@ def best_setting(rows: pd.DataFrame, policy: str) -> tuple[float, int]:
     speeds = played.groupby(["cache_ratio", "gamma"])[TPS].mean().reset_index()
     best = speeds.sort_values(TPS, ascending=False, kind="stable").iloc[0]
     return float(best["cache_ratio"]), int(best["gamma"])
+
+
+def can_win_drafting(rows: pd.DataFrame) -> bool:
+    """True if a policy without foresight that uses the draft played every cell."""
+    table = means(rows)
+    played = table["cells"] == len(rows.groupby(CELL))
+    return bool((played & table["speculation"] & ~table["clairvoyant"]).any())
+
+
+def drafting_sentence(result: Standing) -> str:
+    """Which policy is first among those that use the draft."""
+    text = f"Among policies that draft, {result.winner} is first"
+    if result.runner_up is not None and result.lead is not None:
+        text += f", {result.lead:.1%} faster than {result.runner_up}"
+    if result.of_oracle is not None:
+        text += f"; it reaches {result.of_oracle:.1%} of the best clairvoyant schedule"
+    return f"{text}."
 
 
 def sentence(result: Standing) -> str:

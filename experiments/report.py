@@ -11,9 +11,15 @@ from rich.console import Console
 from experiments.outputs import new_folder
 from experiments.pictures import draw_all, save_all
 from experiments.provenance import read_run_file, write_run_file
-from experiments.ranking import Standing, sentence, standing
+from experiments.ranking import (
+    Standing,
+    can_win_drafting,
+    drafting_sentence,
+    sentence,
+    standing,
+)
 from experiments.tables import comparison_tables, read_table, write_table
-from experiments.winner import winner_of, write_winner
+from experiments.winner import DRAFTING_FILE, winner_of, write_winner
 from traces.runlog import RunLog, read_runlog
 
 RUNLOGS = "runlogs"
@@ -26,6 +32,7 @@ class Report:
     rows: pd.DataFrame
     standing: Standing
     paths: list[Path]
+    drafting: Standing | None = None
 
 
 def run(config: DictConfig) -> int:
@@ -49,9 +56,14 @@ def write_report(
     result = standing(main)
     winner = winner_of(main, result, record["source_hash"], record["inputs"])
     paths = [write_winner(folder, winner)]
+    drafting = None
+    if winner.gamma == 0 and can_win_drafting(main):
+        drafting = standing(main, drafting=True)
+        second = winner_of(main, drafting, record["source_hash"], record["inputs"])
+        paths.append(write_winner(folder, second, DRAFTING_FILE))
     if pictures:
         paths = save_all(draw_all(rows, first_runlog(source)), folder) + paths
-    return Report(rows, result, paths)
+    return Report(rows, result, paths, drafting)
 
 
 def show_report(report: Report, console: Console) -> None:
@@ -61,6 +73,8 @@ def show_report(report: Report, console: Console) -> None:
     for path in report.paths:
         console.print(str(path), highlight=False, soft_wrap=True)
     console.print(sentence(report.standing), style="bold", highlight=False, soft_wrap=True)
+    if report.drafting is not None:
+        console.print(drafting_sentence(report.drafting), highlight=False, soft_wrap=True)
 
 
 def first_runlog(folder: Path) -> RunLog | None:

@@ -15,6 +15,7 @@ from policies.errors import UserError
 from traces.atomic import write_atomically
 
 WINNER_FILE = "winner.yaml"
+DRAFTING_FILE = "winner_with_draft.yaml"  # where the winner itself drafts nothing
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ def winner_of(
     )
 
 
-def write_winner(folder: Path, winner: Winner) -> Path:
-    """Write winner.yaml into `folder`."""
-    path = folder / WINNER_FILE
+def write_winner(folder: Path, winner: Winner, name: str = WINNER_FILE) -> Path:
+    """Write winner.yaml, or the file called `name`, into `folder`."""
+    path = folder / name
     text = yaml.safe_dump(asdict(winner), sort_keys=False, allow_unicode=True)
     write_atomically(path, text.encode())
     return path

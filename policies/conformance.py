@@ -128,7 +128,10 @@ def drive(policy: Any, scenario: Scenario) -> list[Decision]:
 
 def same(one: Decision, other: Decision) -> bool:
     """True if two decisions saw the same pool and chose the same."""
-    return all(np.array_equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
+    return all(
+        np.array_equal(np.asarray(mine), np.asarray(theirs))
+        for mine, theirs in zip(one, other, strict=True)
+    )
 
 
 def check_policy(factory: Callable[[], Any]) -> int:
