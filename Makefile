@@ -5,13 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long bench lint clean
+.PHONY: help demo test test-long bench verify-dense readme lint clean
 
 help:
 	@echo "make demo       record, compare, draw and run the winner, in under three minutes"
 	@echo "make test       lint, types, import rules, tests"
 	@echo "make test-long  the long studies too"
 	@echo "make bench      time the default comparison"
+	@echo "make verify-dense  dense replay against decoding really run at gamma 1, 2, 4, 8 on 40 prompts"
+	@echo "make readme     play the README's comparison again and rewrite its table and picture"
 	@echo "make lint       ruff, mypy and the import rules alone"
 	@echo "make clean      remove the environment and caches; outputs/ stays"
 
@@ -33,6 +35,13 @@ test-long: lint
 
 bench: $(STAMP)
 	time $(BIN)/spac compare
+
+verify-dense: $(STAMP)
+	$(BIN)/python -m runtime.dense_verification
+
+readme: $(STAMP)
+	$(BIN)/spac compare requests=6 policy=[all_cpu,static_hot,lru_fetch,lru_cpu,binary_prefetch,freetoken,hybrimoe,spac,ours,belady,window_oracle]
+	$(BIN)/python -m experiments.readme outputs/compare/latest
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -75,6 +75,8 @@ def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     choices = policies_from(config, workloads, console)
     named = [] if config.no_speculation is None else as_list(config.no_speculation)
     rivals = rivals_from([str(name) for name in named], choices)
+    possible = served(list(rivals.values()), workloads, console)
+    rivals = {label: choice for label, choice in rivals.items() if choice in possible}
     jobs = plan_jobs(workloads, settings, choices, rivals)
     refuse_impossible(jobs)
     for model in dict.fromkeys(workload.replay.model for workload in workloads):
@@ -89,9 +91,15 @@ def policies_from(
     overrides = as_mapping(config.overrides)
     if config.policy is not None:
         return choose_policies([str(name) for name in as_list(config.policy)], overrides)
-    every = choose_policies(options("policy"), overrides)
-    possible = servable(every, workloads)
-    for choice in every:
+    return served(choose_policies(options("policy"), overrides), workloads, console)
+
+
+def served(
+    choices: list[PolicyChoice], workloads: list[Workload], console: Console
+) -> list[PolicyChoice]:
+    """Those that all traces can serve; a line for each that is left out."""
+    possible = servable(choices, workloads)
+    for choice in choices:
         if choice not in possible:
             needs = ", ".join(sorted(choice.build().needs))
             console.print(f"left out: {choice.label} needs {needs}, which not all traces hold")

@@ -17,8 +17,8 @@ from experiments.ranking import NO_SPECULATION
 from experiments.setting import Setting
 from experiments.trace_choice import Workload, open_workload
 from policies.errors import UserError
+from simulator.engines import choose_engine, simulate
 from simulator.foresight import is_clairvoyant
-from simulator.reference import simulate
 from simulator.requirements import check_requirements
 from traces.acceptance import Acceptance
 from traces.metrics import metrics
@@ -80,6 +80,7 @@ def refuse_impossible(jobs: Sequence[Job]) -> None:
         policy = job.choice.build()
         costs, settings = job.setting.costs(replay), job.setting.simulation(trace)
         try:
+            choose_engine(policy, job.setting.engine)  # type: ignore[arg-type]
             check_requirements(replay, policy, costs, settings)
         except UserError as error:
             raise UserError(f"{job.workload}: {error}") from error
@@ -100,7 +101,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
     policy, setting, replay = job.choice.build(), job.setting, workload.replay
     log = simulate(
         replay, policy, setting.costs(replay), setting.simulation(replay.model),
-        setting.labels(workload.trace), path,
+        setting.labels(workload.trace), path, engine=setting.engine,  # type: ignore[arg-type]
     )  # fmt: skip
     row = {
         "hardware": setting.machine.hardware.name,
@@ -118,6 +119,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
         "target": job.choice.target,
         "parameters": json.dumps(dict(job.choice.parameters)),
         "speculation": setting.speculation,
+        "engine": choose_engine(policy, setting.engine).engine,  # type: ignore[arg-type]
         **asdict(metrics(log)),
         "trace_layers": replay.model.layers,
         "trace_experts": replay.model.experts,

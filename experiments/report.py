@@ -72,9 +72,9 @@ def show_report(report: Report, console: Console) -> None:
     console.print(*comparison_tables(main), sep="\n\n")
     for path in report.paths:
         console.print(str(path), highlight=False, soft_wrap=True)
-    console.print(sentence(report.standing), style="bold", highlight=False, soft_wrap=True)
     if report.drafting is not None:
         console.print(drafting_sentence(report.drafting), highlight=False, soft_wrap=True)
+    console.print(sentence(report.standing), style="bold", highlight=False, soft_wrap=True)
 
 
 def first_runlog(folder: Path) -> RunLog | None:

@@ -28,6 +28,7 @@ class Setting:
     launch: str
     lanes: str
     requests: int | None
+    engine: str = "auto"
     speculation: bool = True
 
     def slots(self, trace: ModelInfo) -> int:
@@ -109,6 +110,7 @@ def settings_from(
                     launch=str(config.launch),
                     lanes=str(config.lanes),
                     requests=requests,
+                    engine=str(config.engine),
                 )
             )
     return settings

@@ -20,6 +20,7 @@ from experiments.report import RUNLOGS
 from experiments.setting import settings_from
 from experiments.trace_choice import acceptance_from, open_workloads
 from policies.errors import UserError
+from simulator.engines import choose_engine
 from traces.atomic import write_atomically
 from traces.metrics import Metrics, metrics
 
@@ -33,6 +34,8 @@ def run(config: DictConfig) -> int:
     workload = open_workloads([str(job.trace)], job.acceptance, job.seed)[0]
     write_run_file(folder, "simulate", config, {str(job.trace): workload.trace.digest})
     console.print(job.setting.scale_note(workload.replay.model), highlight=False, soft_wrap=True)
+    engine = choose_engine(job.choice.build(), job.setting.engine)  # type: ignore[arg-type]
+    console.print(f"engine: {engine.engine} ({engine.reason})", highlight=False, soft_wrap=True)
     _, log = play(job, folder / RUNLOGS / f"1-{job.choice.name}-{job.trace.name}")
     result = metrics(log)
     write_atomically(folder / "metrics.json", json.dumps(asdict(result), indent=2).encode())

@@ -17,9 +17,9 @@ from policies.estimators.token_mix import learn_tokens
 from policies.ledger import (
     NOWHERE,
     OK,
+    READY,
     copies_in_flight,
     digest,
-    is_ready,
     publish,
     release_readers,
 )
@@ -61,9 +61,11 @@ def open_layer(
         plan.refusal[0] = BAD_ROUTING
         plan.refusal[1] = bad
         return BAD_ROUTING, digest(ledger)
-    base = layer * observation.counts.shape[0]
-    for expert in range(observation.counts.shape[0]):
-        observation.ready[expert] = is_ready(ledger, base + expert)
+    ready, expert_slot, slot_state = observation.ready, ledger.expert_slot, ledger.slot_state
+    base = layer * ready.shape[0]
+    for expert in range(ready.shape[0]):
+        slot = expert_slot[base + expert]
+        ready[expert] = slot != NOWHERE and slot_state[slot] == READY
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
     layer_ns = costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns
     plan.credits[0] = layer_cap(layer_ns, costs.copy_ns) - copies_in_flight(ledger)
@@ -84,8 +86,9 @@ def close_layer(ledger, observation, plan, layer, staging, launch_early, credits
 def new_demand_copies(plan):
     """Demand copies of the plan that enter the link now (those in flight already do not)."""
     copies = 0
+    demand_slot = plan.demand_slot
     for place in range(plan.size[0]):
-        if plan.demand_slot[place] != -1:
+        if demand_slot[place] != -1:
             copies += 1
     return copies
 
@@ -94,38 +97,42 @@ def new_demand_copies(plan):
 def _measure_layer(ledger, observation, state, layer):
     """Running means of active and missing experts, and hot experts without a slot (WANTED)."""
     expert_slot, utilities = ledger.expert_slot, state.utility
+    counts, measured = observation.counts, state.measured
+    tau = state.tau[layer]
     experts = utilities.shape[1]
     wanted = 0
     missing = 0
     for expert in range(experts):
         if expert_slot[layer * experts + expert] != NOWHERE:
             continue
-        if utilities[layer, expert] >= state.tau[layer]:
+        if utilities[layer, expert] >= tau:
             wanted += 1
-        if observation.counts[expert] > 0:
+        if counts[expert] > 0:
             missing += 1
     state.clock[WANTED] += wanted
     for entry, value in ((ACTIVE, float(observation.size[0])), (MISSES, float(missing))):
-        mean = state.measured[entry]
+        mean = measured[entry]
         if mean == 0.0:
             mean = value
-        state.measured[entry] = mean + MEAN_STEP * (value - mean)
+        measured[entry] = mean + MEAN_STEP * (value - mean)
 
 
 @kernel
 def _estimate_layer_ns(costs, observation, plan, state):
+    cpu_ns, gpu_ns, placement = costs.cpu_ns, costs.gpu_ns, plan.placement
+    active, counts = observation.active, observation.counts
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)
     cpu = 0
     gpu = 0
     link = 0
     for place in range(observation.size[0]):
-        expert = observation.active[place]
-        count = min(observation.counts[expert], costs.cpu_ns.shape[0] - 1)
-        if plan.placement[expert] == api.CPU:
-            cpu += costs.cpu_ns[count]
+        expert = active[place]
+        count = min(counts[expert], cpu_ns.shape[0] - 1)
+        if placement[expert] == api.CPU:
+            cpu += cpu_ns[count]
         else:
-            gpu += costs.gpu_ns[count]
-            if plan.placement[expert] != api.GPU:
+            gpu += gpu_ns[count]
+            if placement[expert] != api.GPU:
                 link += costs.copy_ns
     return costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns + max(cpu, max(gpu, link))
 

@@ -49,7 +49,7 @@ class Ledger(NamedTuple):
     slots);
     expert_slot int32 [layers * experts]: slot of an expert that is READY or FILLING, else -1;
     free_from int64 [1]: no slot below it is FREE (slots never become FREE again), where searches
-    begin.
+    begin; view_digest uint64 [1]: kept by begin_fill and publish.
     """
 
     slot_expert: npt.NDArray[np.int32]
@@ -58,6 +58,7 @@ class Ledger(NamedTuple):
     slot_generation: npt.NDArray[np.int64]
     expert_slot: npt.NDArray[np.int32]
     free_from: npt.NDArray[np.int64]
+    view_digest: npt.NDArray[np.uint64]
 
 
 def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
@@ -69,7 +70,21 @@ def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
         np.zeros(slots + staging, np.int64),
         np.full(layers * experts, NOWHERE, np.int32),
         np.zeros(1, np.int64),
+        np.zeros(1, np.uint64),
     )
+
+
+@kernel
+def word(slot, expert, state):
+    """64 bits, well mixed, for `slot` holding `expert` in `state` (FILLING or READY)."""
+    mixed = (
+        np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15)
+        + np.uint64(expert) * np.uint64(4)
+        + np.uint64(state)
+    )
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 @kernel
@@ -89,6 +104,8 @@ def begin_fill(ledger, expert, slot):
     old = ledger.slot_expert[slot]
     if old != NOWHERE:
         ledger.expert_slot[old] = NOWHERE
+        ledger.view_digest[0] ^= word(slot, old, READY)
+    ledger.view_digest[0] ^= word(slot, expert, FILLING)
     ledger.slot_expert[slot] = expert
     ledger.slot_state[slot] = FILLING
     ledger.slot_generation[slot] += 1
@@ -111,6 +128,8 @@ def publish(ledger, slot, generation):
     if ledger.slot_state[slot] != FILLING:
         return NOT_FILLING
     ledger.slot_state[slot] = READY
+    expert = ledger.slot_expert[slot]
+    ledger.view_digest[0] ^= word(slot, expert, FILLING) ^ word(slot, expert, READY)
     return OK
 
 
@@ -124,28 +143,31 @@ def is_ready(ledger, expert):
 @kernel
 def copies_in_flight(ledger):
     """Number of slots whose copy has been issued and not yet published."""
+    slot_state = ledger.slot_state
     filling = 0
-    for slot in range(ledger.slot_state.shape[0]):
-        if ledger.slot_state[slot] == FILLING:
-            filling += 1
+    for slot in range(slot_state.shape[0]):
+        filling += slot_state[slot] == FILLING
     return filling
 
 
 @kernel
 def release_readers(ledger):
     """The layer is over: nothing is read any more (one layer runs at a time)."""
-    for slot in range(ledger.slot_readers.shape[0]):
-        ledger.slot_readers[slot] = 0
+    ledger.slot_readers[:] = 0
 
 
 @kernel
 def digest(ledger):
-    """Order-dependent 64-bit hash of (expert, state) of every slot: equal digests, equal views."""
-    value = np.uint64(1469598103934665603)
-    prime = np.uint64(1099511628211)
+    """64-bit hash of (slot, expert, state) of all slots: equal digests, equal views. Kept by
+    begin_fill and publish; `count_digest` computes it anew."""
+    return ledger.view_digest[0]
+
+
+@kernel
+def count_digest(ledger):
+    """The digest from the states alone, as the exclusive or of all words; FREE slots have none."""
+    value = np.uint64(0)
     for slot in range(ledger.slot_state.shape[0]):
-        word = np.uint64(ledger.slot_expert[slot] + 1) * np.uint64(4) + np.uint64(
-            ledger.slot_state[slot]
-        )
-        value = (value ^ word) * prime
+        if ledger.slot_state[slot] != FREE:
+            value ^= word(slot, ledger.slot_expert[slot], ledger.slot_state[slot])
     return value

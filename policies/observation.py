@@ -46,29 +46,32 @@ def observe_rows(observation, experts, weights, predicted):
     """Fill the observation from routed rows: experts int32 [rows, k], weights float64 [rows, k] or
     [0, 0],
     predicted int32 [h, rows, k] or [0, 0, 0]. Returns the first expert out of range, or -1."""
-    total = observation.counts.shape[0]
-    observation.counts[:] = 0
-    observation.mass[:] = 0.0
-    observation.predicted[:] = 0
+    counts, mass, ahead = observation.counts, observation.mass, observation.predicted
+    active_list = observation.active
+    total = counts.shape[0]
+    counts[:] = 0
+    mass[:] = 0.0
+    ahead[:] = 0
+    weighted = weights.shape[0] > 0
     rows, width = experts.shape
     for row in range(rows):
         for place in range(width):
             expert = experts[row, place]
             if expert < 0 or expert >= total:
                 return expert
-            observation.counts[expert] += 1
-            if weights.shape[0] > 0:
-                observation.mass[expert] += weights[row, place]
-    for step in range(min(predicted.shape[0], observation.predicted.shape[0])):
+            counts[expert] += 1
+            if weighted:
+                mass[expert] += weights[row, place]
+    for step in range(min(predicted.shape[0], ahead.shape[0])):
         for row in range(predicted.shape[1]):
             for place in range(predicted.shape[2]):
                 expert = predicted[step, row, place]
                 if 0 <= expert < total:
-                    observation.predicted[step, expert] += 1
+                    ahead[step, expert] += 1
     active = 0
     for expert in range(total):
-        if observation.counts[expert] > 0:
-            observation.active[active] = expert
+        if counts[expert] > 0:
+            active_list[active] = expert
             active += 1
     observation.size[0] = active
     observation.size[1] = rows

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from policies import kernels
+from policies import records
 from policies.api import NEEDS, Policy, Routing, Shape
 from policies.composed import ComposedPolicy
 from policies.costs import CostTable
@@ -19,7 +19,7 @@ from policies.errors import UserError
 from policies.foreign import ForeignPolicy
 from policies.ledger import OK, new_ledger
 from policies.observation import new_observation
-from policies.plan import IN_FLIGHT, STAGING, new_plan
+from policies.plan import IN_FLIGHT, STAGING, Plan, new_plan
 from policies.validate import PLAN_REASONS
 
 NO_WEIGHTS = np.zeros((0, 0))
@@ -41,6 +41,16 @@ class Backend(Protocol):
 
 class IllegalPlan(Exception):
     """A policy broke a rule; the message names the policy, the rule, the expert and the slot."""
+
+
+def refusal(policy: str, shape: Shape, where: str, code: int, plan: Plan) -> IllegalPlan:
+    """The error for a decision of `policy` at `where` that ended with `code`."""
+    _, expert, slot = (int(value) for value in plan.refusal)
+    reason = PLAN_REASONS.get(code, "the routing names an expert out of range")
+    return IllegalPlan(
+        f"policy {policy}, {where}: {reason} (layer {expert // shape.experts}, "
+        f"expert {expert % shape.experts}, slot {slot})"
+    )
 
 
 class Session:
@@ -69,6 +79,7 @@ class Session:
         self.landed = 0
         self.gamma = 0
         policy.reset(shape, costs)
+        self._packed_state: Any = None
         self._foreign = None
         if not isinstance(policy, ComposedPolicy):
             if not isinstance(policy, Policy):
@@ -98,10 +109,7 @@ class Session:
         else:
             if "draft_tokens" in self.policy.needs:
                 self.policy.note_token(token)
-            code, view = kernels.draft_step(
-                self.policy.program_, self.policy.state_, self.costs, self.ledger,
-                self.observation, self.plan, left, slots, generations, len(slots),
-            )  # fmt: skip
+            code, view = records.draft_step(self._packed(), left, slots, generations, len(slots))
         return self._finish(code, view, f"draft step {step}", layer=-1)
 
     def enter_layer(self, routing: Routing) -> Decision:
@@ -118,10 +126,9 @@ class Session:
         if self._foreign:
             code, view = self._foreign.enter_layer(routing, *arguments[1:])
         else:
-            code, view = kernels.enter_layer(
-                self.policy.program_, self.policy.state_, self.costs, self.ledger,
-                self.observation, self.plan, routing.layer, self.shape.staging,
-                self.shape.launch_early, *arguments[1:], len(slots),
+            code, view = records.enter_layer(
+                self._packed(), routing.layer, self.shape.staging, self.shape.launch_early,
+                *arguments[1:], len(slots),
             )  # fmt: skip
         return self._finish(code, view, f"layer {routing.layer}", layer=routing.layer)
 
@@ -131,15 +138,23 @@ class Session:
         if self._foreign:
             code, view = self._foreign.leave_layer(layer, slots, generations)
         else:
-            code, view = kernels.leave_layer(
-                self.policy.program_, self.policy.state_, self.costs, self.ledger,
-                self.observation, self.plan, layer, slots, generations, len(slots),
-            )  # fmt: skip
+            code, view = records.leave_layer(self._packed(), layer, slots, generations, len(slots))
         return self._finish(code, view, f"end of layer {layer}", layer=-1)
 
     def end_pass(self, accepted: int) -> None:
         """The pass is over; `accepted` of its gamma drafted tokens were committed."""
         self.policy.end_pass(int(accepted))
+
+    def _packed(self) -> records.Records:
+        """The records of a decision, packed again only where foresight gave the policy a new
+        state."""
+        state = self.policy.state_
+        if self._packed_state is not state:
+            self._records = records.Records(
+                self.policy.program_, state, self.costs, self.ledger, self.observation, self.plan
+            )
+            self._packed_state = state
+        return self._records
 
     def _landed(self) -> tuple[np.ndarray, np.ndarray]:
         slots, generations = self.backend.landed()
@@ -152,13 +167,7 @@ class Session:
 
     def _finish(self, code: int, view: int, where: str, layer: int) -> Decision:
         if code != OK:
-            _, expert, slot = (int(value) for value in self.plan.refusal)
-            reason = PLAN_REASONS.get(code, "the routing names an expert out of range")
-            raise IllegalPlan(
-                f"policy {self.policy.name}, {where}: {reason} "
-                f"(layer {expert // self.shape.experts}, expert {expert % self.shape.experts}, "
-                f"slot {slot})"
-            )
+            raise refusal(self.policy.name, self.shape, where, code, self.plan)
         copies = self._start_copies()
         plan, observation = self.plan, self.observation
         active = observation.active[: observation.size[0] if layer >= 0 else 0].copy()

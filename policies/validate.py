@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from policies import api
 from policies.compile import kernel
-from policies.ledger import FILLING, NOWHERE, OK, REASONS, begin_fill, is_ready
+from policies.ledger import FILLING, NOWHERE, OK, READY, REASONS, begin_fill
 from policies.plan import IN_FLIGHT, STAGING
 
 NOT_PLACED = 20
@@ -48,39 +48,44 @@ def _refuse(refusal, code, expert, slot):
 def apply_layer(ledger, observation, plan, layer, staging, launch_early):
     """Check placements, mark readers, start fills of the demand copies. Returns OK or a code, kept
     in plan.refusal."""
-    experts = observation.counts.shape[0]
+    counts, placement = observation.counts, plan.placement
+    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
+    readers = ledger.slot_readers
+    demand_expert, demand_slot = plan.demand_expert, plan.demand_slot
+    experts = counts.shape[0]
+    demands = plan.size[0]
     base = layer * experts
     copies_needed = 0
     for expert in range(experts):
         key = base + expert
-        placed = plan.placement[expert]
-        if observation.counts[expert] == 0:
+        placed = placement[expert]
+        if counts[expert] == 0:
             if placed != api.UNUSED:
                 return _refuse(plan.refusal, PLACED_INACTIVE, key, -1)
             continue
         if placed < api.GPU or placed > api.STREAM:
             return _refuse(plan.refusal, NOT_PLACED, key, -1)
-        ready = is_ready(ledger, key)
-        slot = ledger.expert_slot[key]
+        slot = expert_slot[key]
+        ready = slot != NOWHERE and slot_state[slot] == READY
         if placed == api.GPU:
             if not ready:
                 return _refuse(plan.refusal, GPU_NOT_READY, key, slot)
-            ledger.slot_readers[slot] += 1
+            readers[slot] += 1
         elif ready and launch_early:
             return _refuse(plan.refusal, EARLY_NEEDS_GPU, key, slot)
         if placed == api.FETCH or placed == api.STREAM:
             copies_needed += 1
-    for place in range(plan.size[0]):
-        key = plan.demand_expert[place]
-        slot = plan.demand_slot[place]
+    for place in range(demands):
+        key = demand_expert[place]
+        slot = demand_slot[place]
         if key < base or key >= base + experts:
             return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
         for earlier in range(place):
-            if plan.demand_expert[earlier] == key:
+            if demand_expert[earlier] == key:
                 return _refuse(plan.refusal, DUPLICATE_DEMAND, key, slot)
-        placed = plan.placement[key - base]
+        placed = placement[key - base]
         if placed == api.STREAM:
-            if ledger.expert_slot[key] != NOWHERE:
+            if expert_slot[key] != NOWHERE:
                 return _refuse(plan.refusal, STREAM_HELD, key, slot)
             if staging < 1:
                 return _refuse(plan.refusal, NO_STAGING, key, slot)
@@ -88,22 +93,22 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
                 return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
         elif placed == api.FETCH:
             if slot == IN_FLIGHT:
-                held = ledger.expert_slot[key]
-                if held == NOWHERE or ledger.slot_state[held] != FILLING:
+                held = expert_slot[key]
+                if held == NOWHERE or slot_state[held] != FILLING:
                     return _refuse(plan.refusal, NOT_IN_FLIGHT, key, held)
             else:
                 code = begin_fill(ledger, key, slot)
                 if code != OK:
                     return _refuse(plan.refusal, code, key, slot)
-            ledger.slot_readers[ledger.expert_slot[key]] += 1
+            readers[expert_slot[key]] += 1
         else:
             return _refuse(plan.refusal, COPY_NOT_PLACED, key, slot)
-    if plan.size[0] != copies_needed:
+    if demands != copies_needed:
         for expert in range(experts):
-            if plan.placement[expert] >= api.FETCH:
+            if placement[expert] >= api.FETCH:
                 named = False
-                for place in range(plan.size[0]):
-                    if plan.demand_expert[place] == base + expert:
+                for place in range(demands):
+                    if demand_expert[place] == base + expert:
                         named = True
                 if not named:
                     return _refuse(plan.refusal, COPY_MISSING, base + expert, -1)

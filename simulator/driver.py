@@ -91,7 +91,7 @@ class Driver:
                 f"gamma {self.only_gamma}: a clairvoyant needs a fixed window"
             )
         window = self.replay.window(request, start, gamma)
-        record = self._new_pass(request, start, gamma, gamma + 1, warmup)
+        record = self._new_pass(request, start, window.gamma, window.gamma + 1, warmup)
         record.columns |= {"accepted": window.accepted, "committed": window.committed}
         yield from self._draft(session, window, record)
         for layer in range(self.replay.model.layers):

@@ -6,7 +6,6 @@ It is written to be read. What it plays is stated in the package's docstring.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,11 @@ from simulator.host import Host
 from simulator.lanes import Lanes
 from simulator.link import Link
 from simulator.requirements import check_requirements
+from simulator.run_labels import run_info
 from simulator.run_recorder import RunRecorder
-from simulator.settings import RunLabels, SimulationSettings, run_notes
+from simulator.settings import RunLabels, SimulationSettings
 from traces.replay import Replay
-from traces.runlog import RunInfo, RunLog, RunLogBuilder, read_runlog
+from traces.runlog import RunLog, RunLogBuilder, read_runlog
 from traces.window import Window
 
 ENGINE = "reference"
@@ -54,7 +54,7 @@ def simulate(
     only_gamma = clairvoyant_gamma(policy, settings.gamma) if is_clairvoyant(policy) else None
     requests = replay.request_ids[: settings.requests]
     builder = RunLogBuilder(
-        _run_info(replay, policy, costs, settings, labels or RunLabels(), requests), path
+        run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE), path
     )
     env = Clock()
     recorder = RunRecorder(builder, costs.expert_bytes)
@@ -128,25 +128,3 @@ def _reporter(
         progress(committed, total)
 
     return report
-
-
-def _run_info(
-    replay: Replay,
-    policy: Any,
-    costs: CostTable,
-    settings: SimulationSettings,
-    labels: RunLabels,
-    requests: Sequence[int],
-) -> RunInfo:
-    notes = run_notes(settings, labels, replay.model)
-    if any(replay.prefill(request) is None for request in requests):
-        notes["prefill"] = "not in the trace, so its time is 0"
-    model = replace(
-        replay.model, name=labels.model or replay.model.name, expert_bytes=costs.expert_bytes
-    )
-    return RunInfo(
-        kind="simulated", policy=policy.name, policy_params=policy.parameters(), model=model,
-        slots=settings.slots, staging=settings.staging, hardware=labels.hardware, engine=ENGINE,
-        trace=labels.trace, trace_digest=labels.trace_digest, expert_bytes=costs.expert_bytes,
-        decision_source=labels.decision_source, approximate=replay.approximate, notes=notes,
-    )  # fmt: skip

@@ -41,6 +41,17 @@ def uniform_draws(seed: int, request: int, positions: NDArray[np.int64]) -> NDAr
     return draws
 
 
+def leading_draws(draws: NDArray[np.float64], profile: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Drafts that each position accepts if the window is long enough, int64 [n]: the leading i with
+    draws[t + 1 + i] < profile[i], never beyond the last position."""
+    longest = np.zeros(len(draws), np.int64)
+    for place in range(min(len(profile), len(draws) - 1)):
+        drawn = draws[place + 1 :] < profile[place]
+        reached = longest[: len(drawn)] == place
+        longest[: len(drawn)] += reached & drawn
+    return longest
+
+
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """One step of splitmix64, which is a bijection with good avalanche."""
     value = value + np.uint64(0x9E3779B97F4A7C15)

@@ -13,6 +13,7 @@ from traces.reader import Trace
 from traces.replay_dense import DenseReplay
 from traces.replay_text import TextReplay
 from traces.replay_windowed import WindowedReplay
+from traces.request_arrays import RequestArrays
 from traces.window import Window
 
 
@@ -56,6 +57,10 @@ class Replay(Protocol):
 
     def window(self, request: int, start: int, gamma: int) -> Window:
         """The pass at `start` with `gamma` drafts; UserError where the trace cannot tell."""
+        ...
+
+    def arrays(self, request: int) -> RequestArrays:
+        """The whole request, with the rule by which window() cuts its passes."""
         ...
 
 

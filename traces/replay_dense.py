@@ -7,6 +7,7 @@ from traces.acceptance import leading_matches
 from traces.manifest import ModelInfo
 from traces.reader import Trace
 from traces.replay_base import RequestCursor
+from traces.request_arrays import NO_LIMIT, RequestArrays, request_arrays
 from traces.window import Window, cut_window
 
 
@@ -61,6 +62,20 @@ class DenseReplay:
             accepted=accepted,
             committed=min(accepted + 1, end - start),
             approximate=False,
+        )
+
+    def arrays(self, request: int) -> RequestArrays:
+        """See Replay."""
+        first, end = self._move_to(request)
+        starts = np.arange(end - first, dtype=np.int64)
+        return request_arrays(
+            first,
+            begin=starts * self._rows_per_start,
+            longest=np.array(self._longest, np.int64),
+            gamma_limit=np.full(len(starts), NO_LIMIT, np.int64),
+            commit_limit=end - first - starts,
+            rows=self._cursor.decode(request),
+            prefill=self._cursor.prefill_experts(request),
         )
 
     def _move_to(self, request: int) -> tuple[int, int]:

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.acceptance import Acceptance, acceptance_profile, uniform_draws
+from traces.acceptance import Acceptance, acceptance_profile, leading_draws, uniform_draws
 from traces.manifest import ModelInfo
 from traces.reader import Trace
 from traces.replay_base import RequestCursor
+from traces.request_arrays import RequestArrays, request_arrays
 from traces.window import Window, cut_window
 
 
@@ -68,6 +69,20 @@ class TextReplay:
             accepted=accepted,
             committed=accepted + 1,
             approximate=True,
+        )
+
+    def arrays(self, request: int) -> RequestArrays:
+        """See Replay."""
+        first, end = self._move_to(request)
+        starts = np.arange(end - first, dtype=np.int64)
+        return request_arrays(
+            first,
+            begin=starts,
+            longest=leading_draws(np.array(self._draws), np.array(self._profile)),
+            gamma_limit=end - first - starts - 1,
+            commit_limit=end - first - starts,
+            rows=self._cursor.decode(request),
+            prefill=self._cursor.prefill_experts(request),
         )
 
     def _move_to(self, request: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from traces.acceptance import leading_matches
 from traces.manifest import ModelInfo
 from traces.reader import Trace
 from traces.replay_base import RequestCursor
+from traces.request_arrays import NO_LIMIT, RequestArrays, request_arrays
 from traces.rows import UNKNOWN_TOKEN
 from traces.window import Window, cut_window
 
@@ -70,6 +71,24 @@ class WindowedReplay:
             accepted=self._accepted[index],
             committed=self._committed[index],
             approximate=False,
+        )
+
+    def arrays(self, request: int) -> RequestArrays:
+        """See Replay."""
+        first, end = self._move_to(request)
+        offsets = np.array(list(self._window_at), np.int64) - first
+        begin, longest, commits = np.full((3, end - first), -1, np.int64)
+        begin[offsets] = np.arange(len(offsets)) * (self.gamma_limit + 1)
+        longest[offsets] = self._accepted
+        commits[offsets] = self._committed
+        return request_arrays(
+            first,
+            begin,
+            longest,
+            gamma_limit=np.full(end - first, NO_LIMIT, np.int64),
+            commit_limit=commits,
+            rows=self._cursor.decode(request),
+            prefill=self._cursor.prefill_experts(request),
         )
 
     def _move_to(self, request: int) -> tuple[int, int]:

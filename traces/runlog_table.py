@@ -26,7 +26,8 @@ def table_from_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Ta
 
 
 def table_from_columns(schema: pa.Schema, columns: Mapping[str, Values]) -> pa.Table:
-    """`columns` has every column of `schema`; a list column is (offsets [n + 1], values)."""
+    """`columns` has every column of `schema`; a list column is (offsets [n + 1], values).
+    All are copied, since Arrow would keep a caller's buffers that are written again."""
     missing = [name for name in schema.names if name not in columns]
     unknown = [name for name in columns if name not in schema.names]
     if missing or unknown:
@@ -36,9 +37,9 @@ def table_from_columns(schema: pa.Schema, columns: Mapping[str, Values]) -> pa.T
         values = columns[field.name]
         if pa.types.is_list(field.type):
             offsets, flat = values
-            arrays.append(_lists(np.asarray(offsets), np.asarray(flat), field.type))
+            arrays.append(_lists(np.array(offsets), np.array(flat), field.type))
         else:
-            arrays.append(pa.array(np.asarray(values)).cast(field.type))
+            arrays.append(pa.array(np.array(values)).cast(field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

@@ -7,26 +7,28 @@ import numpy as np
 
 from policies import api
 from policies.compile import kernel
-from policies.ledger import NOWHERE, is_ready
+from policies.ledger import NOWHERE, READY
 from policies.movers.victims import find_victim, note_eviction
 from policies.plan import IN_FLIGHT, STAGING, add_demand
 
 
 @kernel
 def _misses_best_first(state, observation, plan, layer):
+    utilities, counts = state.utility, observation.counts
+    active, placement = observation.active, plan.placement
     order = np.empty(observation.size[0], np.int64)
     length = 0
     for place in range(observation.size[0]):
-        expert = observation.active[place]
-        if plan.placement[expert] != api.UNUSED:
+        expert = active[place]
+        if placement[expert] != api.UNUSED:
             continue
-        utility = state.utility[layer, expert]
+        utility = utilities[layer, expert]
         at = length
         while at > 0 and (
-            utility > state.utility[layer, order[at - 1]]
+            utility > utilities[layer, order[at - 1]]
             or (
-                utility == state.utility[layer, order[at - 1]]
-                and observation.counts[expert] > observation.counts[order[at - 1]]
+                utility == utilities[layer, order[at - 1]]
+                and counts[expert] > counts[order[at - 1]]
             )
         ):
             order[at] = order[at - 1]
@@ -41,18 +43,21 @@ def place_fetching_misses(ledger, state, observation, plan, layer, bypass):
     """Residents first, then copies under way, then misses by utility and row count. `bypass`: an
     expert whose utility is below
     every victim's is streamed (Belady with bypass)."""
-    base = layer * observation.counts.shape[0]
+    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
+    placement, taken, active = plan.placement, plan.taken, observation.active
+    base = layer * placement.shape[0]
     for place in range(observation.size[0]):
-        expert = observation.active[place]
-        if is_ready(ledger, base + expert):
-            plan.placement[expert] = api.GPU
-            plan.taken[ledger.expert_slot[base + expert]] = 1
+        expert = active[place]
+        slot = expert_slot[base + expert]
+        if slot != NOWHERE and slot_state[slot] == READY:
+            placement[expert] = api.GPU
+            taken[slot] = 1
     for place in range(observation.size[0]):
-        expert = observation.active[place]
-        slot = ledger.expert_slot[base + expert]
-        if plan.placement[expert] == api.UNUSED and slot != NOWHERE:
-            plan.placement[expert] = api.FETCH
-            plan.taken[slot] = 1
+        expert = active[place]
+        slot = expert_slot[base + expert]
+        if placement[expert] == api.UNUSED and slot != NOWHERE:
+            placement[expert] = api.FETCH
+            taken[slot] = 1
             add_demand(plan, base + expert, IN_FLIGHT)
     misses = _misses_best_first(state, observation, plan, layer)
     for place in range(misses.shape[0]):
@@ -62,9 +67,9 @@ def place_fetching_misses(ledger, state, observation, plan, layer, bypass):
             limit = state.utility[layer, expert]
         slot = find_victim(ledger, state, plan, layer, limit, False)
         if slot == NOWHERE:
-            plan.placement[expert] = api.STREAM
+            placement[expert] = api.STREAM
             add_demand(plan, base + expert, STAGING)
         else:
             note_eviction(ledger, state, slot)
-            plan.placement[expert] = api.FETCH
+            placement[expert] = api.FETCH
             add_demand(plan, base + expert, slot)

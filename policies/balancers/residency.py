@@ -5,24 +5,28 @@ from __future__ import annotations
 
 from policies import api
 from policies.compile import kernel
-from policies.ledger import is_ready
+from policies.ledger import NOWHERE, READY
 
 
 @kernel
 def place_all_cpu(observation, plan):
     """Every active expert on the CPU."""
+    placement, active = plan.placement, observation.active
     for place in range(observation.size[0]):
-        plan.placement[observation.active[place]] = api.CPU
+        placement[active[place]] = api.CPU
 
 
 @kernel
 def place_by_residency(ledger, observation, plan, layer):
     """READY on the GPU, the rest on the CPU; copies still on their way are not waited for."""
-    base = layer * observation.counts.shape[0]
+    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
+    placement, taken, active = plan.placement, plan.taken, observation.active
+    base = layer * placement.shape[0]
     for place in range(observation.size[0]):
-        expert = observation.active[place]
-        if is_ready(ledger, base + expert):
-            plan.placement[expert] = api.GPU
-            plan.taken[ledger.expert_slot[base + expert]] = 1
+        expert = active[place]
+        slot = expert_slot[base + expert]
+        if slot != NOWHERE and slot_state[slot] == READY:
+            placement[expert] = api.GPU
+            taken[slot] = 1
         else:
-            plan.placement[expert] = api.CPU
+            placement[expert] = api.CPU

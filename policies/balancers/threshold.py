@@ -64,10 +64,11 @@ def choose_threshold(ledger, state, costs, layer, slots):
     missing = state.levels[1, : top + 1]
     members[:] = 0
     missing[:] = 0
+    utilities, expert_slot = state.utility, ledger.expert_slot
     for expert in range(experts):
-        level = max(0, min(top, int(state.utility[layer, expert])))
+        level = max(0, min(top, int(utilities[layer, expert])))
         members[level] += 1
-        if ledger.expert_slot[layer * experts + expert] == NOWHERE:
+        if expert_slot[layer * experts + expert] == NOWHERE:
             missing[level] += 1
     share = state.parameters[BALANCER, IO_SHARE]
     copies_allowed = experts

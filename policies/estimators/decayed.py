@@ -4,7 +4,7 @@ alone."""
 from __future__ import annotations
 
 from policies.compile import kernel
-from policies.signals.signal import signal_value
+from policies.signals.signal import signal_of
 from policies.state import ESTIMATOR
 
 DECAY = 0
@@ -13,8 +13,8 @@ DECAY = 0
 @kernel
 def observe_decayed(program, state, observation, layer):
     """One step of the exponential average for every expert of the layer."""
-    decay = state.parameters[ESTIMATOR, DECAY]
-    for expert in range(observation.counts.shape[0]):
-        state.utility[layer, expert] = decay * state.utility[layer, expert] + signal_value(
-            program.signal, observation, expert
-        )
+    utilities, counts, mass = state.utility, observation.counts, observation.mass
+    decay, kind = state.parameters[ESTIMATOR, DECAY], program.signal
+    for expert in range(counts.shape[0]):
+        signal = signal_of(kind, counts[expert], mass[expert])
+        utilities[layer, expert] = decay * utilities[layer, expert] + signal

@@ -10,13 +10,13 @@ from policies.estimators.decayed import observe_decayed
 from policies.estimators.foresight import observe_next_use, observe_upcoming
 from policies.estimators.frequency_recency import observe_frequency_recency
 from policies.estimators.inertia import observe_inertia
+from policies.estimators.last import observe_last
 from policies.estimators.recency import observe_recency
 from policies.estimators.request_matrix import observe_matrix
 from policies.estimators.static import observe_static
 from policies.estimators.token_mix import observe_rates
 from policies.estimators.workload import observe_workload
 from policies.quotas.miss_curves import observe_depths
-from policies.signals.signal import signal_value
 from policies.state import PASS
 
 
@@ -39,8 +39,7 @@ def estimate(program, state, observation, layer):
     elif kind == kinds.UPCOMING:
         observe_upcoming(state, layer)
     elif kind == kinds.LAST:
-        for expert in range(observation.counts.shape[0]):
-            state.utility[layer, expert] = signal_value(program.signal, observation, expert)
+        observe_last(program, state, observation, layer)
     elif kind == kinds.FREQUENCY_RECENCY:
         observe_frequency_recency(program, state, observation, layer)
     elif kind == kinds.AVERAGE:
@@ -51,6 +50,6 @@ def estimate(program, state, observation, layer):
         observe_matrix(program, state, observation, layer)
     elif kind == kinds.TOKEN_MIX:
         observe_rates(state, observation, layer)
-    now = state.clock[PASS]
+    stamps, active, now = state.stamp, observation.active, state.clock[PASS]
     for place in range(observation.size[0]):
-        state.stamp[layer, observation.active[place]] = now
+        stamps[layer, active[place]] = now

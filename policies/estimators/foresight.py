@@ -25,19 +25,21 @@ def next_use_table(counts: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
 @kernel
 def observe_next_use(state, layer):
     """utility = -(time of the next use, in layers run): the farthest is the first victim."""
-    now = min(state.clock[PASS], state.next_use.shape[0] - 1)
-    layers, experts = state.utility.shape
+    utilities, next_use = state.utility, state.next_use
+    now = min(state.clock[PASS], next_use.shape[0] - 1)
+    layers, experts = utilities.shape
     for expert in range(experts):
-        state.utility[layer, expert] = -float(state.next_use[now, layer, expert] * layers + layer)
+        utilities[layer, expert] = -float(next_use[now, layer, expert] * layers + layer)
 
 
 @kernel
 def observe_upcoming(state, layer):
     """utility = activation count of this layer in the coming pass; once it is past, the layer's
     next one."""
+    utilities, counts = state.utility, state.counts_to_come
     coming = state.clock[PASS] + 1
-    for expert in range(state.utility.shape[1]):
-        if coming < state.counts_to_come.shape[0]:
-            state.utility[layer, expert] = float(state.counts_to_come[coming, layer, expert])
+    for expert in range(utilities.shape[1]):
+        if coming < counts.shape[0]:
+            utilities[layer, expert] = float(counts[coming, layer, expert])
         else:
-            state.utility[layer, expert] = 0.0
+            utilities[layer, expert] = 0.0

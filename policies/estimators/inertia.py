@@ -13,7 +13,7 @@ time lowers it; experts that return soon after their eviction raise `down`, thei
 from __future__ import annotations
 
 from policies.compile import kernel
-from policies.signals.signal import signal_value
+from policies.signals.signal import signal_of
 from policies.state import CALIBRATED, DOWN, ESTIMATOR, PASS, PASS_NS, RETURNS, UP, WANTED
 
 LEVELS = 0
@@ -28,19 +28,21 @@ RETURN_WITHIN = 8
 def observe_inertia(program, state, observation, layer):
     """One transition per expert of the layer; counts include rows that will be rejected, as in the
     released code."""
+    utilities, evicted, clock = state.utility, state.evicted, state.clock
+    counts, mass, kind = observation.counts, observation.mass, program.signal
     top = state.parameters[ESTIMATOR, LEVELS]
-    now = state.clock[PASS]
-    for expert in range(observation.counts.shape[0]):
-        level = state.utility[layer, expert]
-        change = signal_value(program.signal, observation, expert) - level
-        if change >= state.clock[UP]:
-            state.utility[layer, expert] = min(top, level + 1.0)
-            gone = state.evicted[layer, expert]
+    now, up, down = clock[PASS], clock[UP], clock[DOWN]
+    for expert in range(counts.shape[0]):
+        level = utilities[layer, expert]
+        change = signal_of(kind, counts[expert], mass[expert]) - level
+        if change >= up:
+            utilities[layer, expert] = min(top, level + 1.0)
+            gone = evicted[layer, expert]
             if gone >= 0 and now - gone <= RETURN_WITHIN:
-                state.clock[RETURNS] += 1
-                state.evicted[layer, expert] = -1
-        elif -change >= state.clock[DOWN]:
-            state.utility[layer, expert] = max(0.0, level - 1.0)
+                clock[RETURNS] += 1
+                evicted[layer, expert] = -1
+        elif -change >= down:
+            utilities[layer, expert] = max(0.0, level - 1.0)
 
 
 @kernel

@@ -10,5 +10,7 @@ from policies.state import PASS
 @kernel
 def observe_recency(state, observation, layer):
     """Active experts get the number of this pass."""
+    utilities, active = state.utility, observation.active
+    now = float(state.clock[PASS])
     for place in range(observation.size[0]):
-        state.utility[layer, observation.active[place]] = state.clock[PASS]
+        utilities[layer, active[place]] = now

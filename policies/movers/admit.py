@@ -16,21 +16,24 @@ from policies.state import LAYER, PASS
 
 @kernel
 def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
-    experts = state.utility.shape[1]
+    utility_table, stamps, expert_slot = state.utility, state.stamp, ledger.expert_slot
+    rows, placement = observation.counts, plan.placement
+    running = state.clock[LAYER]
+    experts = utility_table.shape[1]
     if since < 0:  # before the first pass: a stamp of -1 means never used
         return length
     for expert in range(experts):
-        if state.stamp[layer, expert] != since:
+        if stamps[layer, expert] != since:
             continue
-        if layer == state.clock[LAYER] and plan.placement[expert] >= api.FETCH:
+        if layer == running and placement[expert] >= api.FETCH:
             continue  # this very plan copies it already
         key = layer * experts + expert
-        if ledger.expert_slot[key] == NOWHERE:
+        if expert_slot[key] == NOWHERE:
             count = 0
-            if layer == state.clock[LAYER]:
-                count = -observation.counts[expert]
+            if layer == running:
+                count = -rows[expert]
             length = insert_candidate(
-                keys, utilities, counts, length, key, state.utility[layer, expert], count
+                keys, utilities, counts, length, key, utility_table[layer, expert], count
             )
     return length
 

@@ -23,6 +23,18 @@ NO_LIMIT = 1e300
 
 
 @kernel
+def any_missing(utilities, expert_slot, base, above, least):
+    """True if an expert without a slot has utility > above and >= least; utilities float64
+    [experts] of the layer whose flat keys begin at `base`. Without a branch, so that it is
+    vectorised."""
+    found = 0
+    for expert in range(utilities.shape[0]):
+        utility = utilities[expert]
+        found += (utility > above) & (utility >= least) & (expert_slot[base + expert] == NOWHERE)
+    return found > 0
+
+
+@kernel
 def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     """Fill the prefetches of the plan, at most `plan.credits`, over all layers."""
     if plan.credits[0] <= 0:
@@ -35,14 +47,19 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     priorities = np.empty(PREFETCH_LIMIT, np.float64)
     distances = np.empty(PREFETCH_LIMIT, np.int64)
     length = np.int64(0)
-    pool_floor = lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT)
+    pool_floor = -1.0  # not known yet: most layers have no candidate, so it is often never needed
     for layer in range(layers):
-        floor = max(pool_floor, 0.0)
-        if quota[layer] >= 0:
-            floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)
         least = 0.0
         if use_tau:
             least = float(taus[layer])
+        if not any_missing(utility_table[layer], expert_slot, layer * experts, margin, least):
+            continue
+        if quota[layer] >= 0:
+            floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)
+        else:
+            if pool_floor < 0.0:
+                pool_floor = max(lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT), 0.0)
+            floor = pool_floor
         distance = layer - running if layer > running else layer - running + layers
         nearness = 1.0 - proximity * (distance - 1) / layers
         for expert in range(experts):
@@ -50,7 +67,10 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
             if utility <= floor + margin or utility < least:
                 continue
             priority = utility * nearness
-            if length == PREFETCH_LIMIT and priority < priorities[length - 1]:
+            if length == PREFETCH_LIMIT and (
+                priority < priorities[length - 1]
+                or (priority == priorities[length - 1] and distance >= distances[length - 1])
+            ):
                 continue
             if layer == running and placement[expert] >= api.FETCH:
                 continue  # this very plan copies it already

@@ -61,6 +61,7 @@ def lowest_anywhere(ledger, state, plan, below_tau, nothing):
     slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
     readers, taken = ledger.slot_readers, plan.taken
     experts = utilities.shape[1]
+    flat = utilities.ravel()  # by flat key: a division for each slot would take most of the time
     floor = nothing
     for slot in range(slot_state.shape[0]):
         if taken[slot] != 0:
@@ -70,8 +71,7 @@ def lowest_anywhere(ledger, state, plan, below_tau, nothing):
         if slot_state[slot] != READY or readers[slot] > 0:
             continue
         key = slot_expert[slot]
-        layer = key // experts
-        utility = utilities[layer, key - layer * experts]
-        if utility < floor and not (below_tau and utility >= taus[layer]):
+        utility = flat[key]
+        if utility < floor and not (below_tau and utility >= taus[key // experts]):
             floor = utility
     return floor

@@ -114,6 +114,7 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
     slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
     readers, taken = ledger.slot_readers, plan.taken
     layers, experts = utilities.shape
+    flat, flat_stamps = utilities.ravel(), stamps.ravel()
     running = state.clock[LAYER]
     best = NOWHERE
     best_utility = limit
@@ -123,16 +124,15 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
         if slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
             continue
         key = slot_expert[slot]
-        layer = key // experts
-        expert = key - layer * experts
-        utility = utilities[layer, expert]
+        utility = flat[key]
         if utility > best_utility or (best == NOWHERE and utility >= limit):
             continue
+        layer = key // experts
         if below_tau and utility >= taus[layer]:
             continue
         # Layers until this one runs next; the running layer is the farthest.
         distance = layer - running if layer > running else layer - running + layers
-        stamp = stamps[layer, expert]
+        stamp = flat_stamps[key]
         if (
             utility < best_utility
             or distance > best_distance

@@ -7,13 +7,18 @@ from policies.compile import inlined
 
 
 @inlined
-def signal_value(kind, observation, expert):
-    """The signal of `expert` (number within the layer) in this pass; 0 when it is not active."""
-    count = observation.counts[expert]
+def signal_of(kind, count, mass):
+    """The signal of an expert with `count` rows and router `mass` in this pass; 0 without rows."""
     if count == 0:
         return 0.0
     if kind == kinds.BIT:
         return 1.0
     if kind == kinds.MASS:
-        return observation.mass[expert]
+        return mass
     return float(count)
+
+
+@inlined
+def signal_value(kind, observation, expert):
+    """The signal of `expert` (number within the layer); loops take signal_of, without records."""
+    return signal_of(kind, observation.counts[expert], observation.mass[expert])

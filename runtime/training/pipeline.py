@@ -14,6 +14,7 @@ from runtime.training.corpora import build_corpora
 from runtime.training.distil_draft import distil_draft
 from runtime.training.evaluate import evaluate_pair
 from runtime.training.export import export_network, write_json
+from runtime.training.locality_ablation import measure_variants, train_variants
 from runtime.training.model_card import write_card
 from runtime.training.network import Network
 from runtime.training.notice import write_notice
@@ -68,10 +69,14 @@ def train_pair(
             distil_draft, ranks, recipe, tokens_dir, samples_dir, target_file, draft_file, progress
         )
 
+    def compare_locality() -> None:
+        run_ranks(train_variants, min(ranks, 2), recipe, tokens_dir, work / "ablation", progress)
+
     run_stage(work, "text", (recipe.corpus,), prepare)
     run_stage(work, "target", (recipe.target_shape, recipe.target, ranks), train)
     run_stage(work, "sampling", (recipe.sampling,), sample)
     run_stage(work, "draft", (recipe.draft, ranks), distil)
+    run_stage(work, "ablation", (recipe.target, recipe.ablation), compare_locality)
 
     # One rank, so that the measurement runs with one thread and does not depend on the machine.
     run_ranks(finish_pair, 1, recipe, out_dir, ranks, progress)
@@ -116,6 +121,10 @@ def finish_pair(
     measured = evaluate_pair(pair, out_dir / "prompts", work / "tokens", recipe.evaluation)
     measured |= {"ranks": trained_ranks, "timing": read_timing(work)}
     measured |= text_facts(work / "tokens")
+    progress("measuring the locality ablation")
+    measured["ablation"] = measure_variants(
+        recipe, work / "tokens", out_dir / "prompts", work / "ablation"
+    )
     write_json(pair / "evaluation.json", measured)
     write_card(pair / "MODEL_CARD.md", recipe, measured)
 

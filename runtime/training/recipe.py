@@ -121,6 +121,14 @@ class EvaluationRecipe:
 
 
 @dataclass(frozen=True)
+class AblationRecipe:
+    """Two short targets that show what the locality loss changes."""
+
+    scale: float = 0.2
+    prompts_per_workload: int = 8
+
+
+@dataclass(frozen=True)
 class Recipe:
     """The whole run; ``Recipe()`` is the shipped pair."""
 
@@ -130,6 +138,7 @@ class Recipe:
     sampling: SamplingRecipe = SamplingRecipe()
     draft: DraftRecipe = DraftRecipe()
     evaluation: EvaluationRecipe = EvaluationRecipe()
+    ablation: AblationRecipe = AblationRecipe()
     checkpoint_steps: int = 200
 
 

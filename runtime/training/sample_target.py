@@ -30,8 +30,8 @@ def sample_target(
     plan = recipe.sampling
     network = Network(recipe.target_shape)
     load_checkpoint(checkpoint, network)
-    texts = list(read_splits(tokens_dir).training.values())
-    assert len(texts) == len(WORKLOADS)
+    splits = read_splits(tokens_dir)
+    texts = [splits.training[workload] for workload in WORKLOADS]
     out_dir.mkdir(parents=True, exist_ok=True)
     for number in range(rank, plan.batches, ranks):
         path = out_dir / f"{number:04d}.npy"

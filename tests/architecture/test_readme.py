@@ -71,7 +71,7 @@ def test_the_committed_table_is_what_the_simulator_gives(folder):
     chosen = ["spac", "lru_cpu"]
     requests = int(kept["requests"].iloc[0]) + 1  # the first is warm-up and not counted
     words = [
-        "compare", "trace=[maths]", f"policy=[{','.join(chosen)}]", "no_speculation=lru_cpu",
+        "compare", "trace=[maths]", f"policy=[{','.join(chosen)}]", "no_speculation=[lru_cpu,ours]",
         f"requests={requests}", "pictures=false", f"outputs={folder / 'again'}", "workers=1",
     ]  # fmt: skip
     done = subprocess.run(
@@ -82,7 +82,7 @@ def test_the_committed_table_is_what_the_simulator_gives(folder):
     again = pd.read_csv(folder / "again" / "compare" / "latest" / "table.csv")
     columns = [*KEY, "tokens_per_second", "hit_rate_per_token", "bytes_copied", "passes"]
     merged = again[columns].merge(kept[columns], on=KEY, suffixes=("", "_kept"))
-    assert len(merged) == len(again) == 3
+    assert len(merged) == len(again) == 4
     for column in columns[2:]:
         assert (merged[column] == merged[f"{column}_kept"]).all(), merged
 

@@ -64,7 +64,7 @@ def test_winner_only_clairvoyants_is_refused(spac: Spac, dense_trace: Path) -> N
 def test_no_speculation_gets_the_drafts_vram(spac: Spac, dense_trace: Path) -> None:
     outcome = spac(
         "compare", f"trace={dense_trace}", "workers=1", "pictures=false", "policy=lru_cpu",
-        "cache_ratio=0.2",
+        "cache_ratio=0.2", "no_speculation=lru_cpu",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     rows = pd.read_parquet("outputs/compare/latest/table.parquet").set_index("policy")

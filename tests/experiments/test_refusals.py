@@ -37,6 +37,7 @@ PLAYERS = pytest.mark.parametrize("command", ["compare", "simulate"])
         (["acceptance=0.5"], "none of the traces is a text trace"),
         (["lanes=both"], "lanes=both: must be concurrent or serial"),
         (["dtype=int3"], "dtype 'int3' is unknown"),
+        (["engine=fast"], "engine=fast: there are auto, reference, compiled"),
         (["hardware.link.bytes_per_second=0"], "bytes_per_second"),
     ],
 )

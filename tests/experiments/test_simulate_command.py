@@ -30,6 +30,17 @@ def test_parameters_reach_the_policy(spac: Spac, dense_trace: Path) -> None:
     assert read_runlog(directory).info.policy_params["estimator"]["up"] == 4
 
 
+def test_both_engines_give_the_same_metrics(spac: Spac, dense_trace: Path) -> None:
+    kept = []
+    for engine in ("compiled", "reference"):
+        outcome = spac(
+            "simulate", f"trace={dense_trace}", "policy=ours", f"engine={engine}", *SMALL
+        )
+        assert outcome.code == 0 and f"engine: {engine} (as asked)" in outcome.out, outcome.err
+        kept.append(json.loads(Path("outputs/simulate/latest/metrics.json").read_text()))
+    assert kept[0] == kept[1]
+
+
 @pytest.mark.parametrize(
     "words", [["gamma=[1,2]"], ["policy=[spac,lru_cpu]"], ["policy=spac", "policy.up=[1,2]"]]
 )

@@ -20,6 +20,7 @@ from policies.ledger import (
     VICTIM_IN_USE,
     begin_fill,
     copies_in_flight,
+    count_digest,
     digest,
     new_ledger,
     publish,
@@ -108,3 +109,14 @@ def test_random_sequences_keep_the_invariants(seed, slots, experts):
         else:
             release_readers(ledger)
         invariants(ledger)
+
+
+def test_the_kept_digest_is_that_of_the_states():
+    random = np.random.default_rng(3)
+    ledger = new_ledger(2, 8, 5, 0)
+    for _ in range(300):
+        slot, expert = int(random.integers(5)), int(random.integers(16))
+        if begin_fill(ledger, expert, slot) == OK and random.random() < 0.7:
+            publish(ledger, slot, ledger.slot_generation[slot])
+        assert digest(ledger) == count_digest(ledger)
+    assert digest(ledger) != 0

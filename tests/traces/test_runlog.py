@@ -245,3 +245,13 @@ def test_a_pass_may_be_added_before_its_copies_land(tmp_path: Path) -> None:
     add_copy(builder, 0, pass_index=0)
     builder.close()
     assert read_runlog(tmp_path / "run").copies["copy_id"].tolist() == [0]
+
+
+def test_columns_are_copied() -> None:
+    numbers = np.arange(3)
+    columns = {name: numbers.astype(np.int64) for name in TABLES["copies"].names}
+    builder = RunLogBuilder(run_info())
+    builder.add_columns("copies", columns)
+    for values in columns.values():
+        values[:] = 7  # as an engine that writes its buffers again
+    assert builder.build().copies["copy_id"].tolist() == [0, 1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 
@@ -72,6 +73,24 @@ def test_missing_archive_is_named(tmp_path: Path):
     (tmp_path / "archives").mkdir()
     with pytest.raises(packages.CorpusError, match="metamath-databases_"):
         packages.unpacked_packages(tmp_path / "cache", tmp_path / "archives")
+
+
+def test_newest_release_is_resolved(monkeypatch: pytest.MonkeyPatch):
+    listed = "postgresql-doc-9\npostgresql-doc-15\npostgresql-doc-15-extra\n"
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name)
+    monkeypatch.setattr(
+        packages.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, listed)
+    )
+    assert packages.resolve("postgresql-doc-*") == "postgresql-doc-15"
+    assert packages.resolve("dict-wn") == "dict-wn"
+
+
+def test_failed_download_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    failed = subprocess.CompletedProcess([], 100, "", "W: hint\nE: no such package\n")
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name)
+    monkeypatch.setattr(packages.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(packages.CorpusError, match=r"metamath-databases failed \(E: no such"):
+        packages.unpacked_packages(tmp_path)
 
 
 def test_missing_apt_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

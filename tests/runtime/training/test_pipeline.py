@@ -34,7 +34,8 @@ def test_run_writes_everything(finished_run: Path):
     card = (pair / "MODEL_CARD.md").read_text()
     assert f"{measured['mean']['routing']['reuse']:.3f}" in card
     assert measured["text_digest"] in card
-    assert "Part of this locality is trained in" in card
+    assert "a pair of a changed recipe" in card
+    assert f"{measured['ablation']['without']['routing']['reuse']:.3f}" in card
     assert "Permission to use is granted" in (pair / "NOTICE").read_text()
 
 
