@@ -11,7 +11,7 @@ from experiments.trace_choice import Workload
 from policies.composed import ComposedPolicy
 from policies.parts import Decayed, Inertia, Part, Threshold, Unified
 from policies.zoo.all_cpu import all_cpu
-from simulator.reference import simulate
+from simulator.engines import simulate
 from traces.metrics import metrics
 
 LEVELS = 5

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from experiments.trace_choice import Workload
 from policies.errors import UserError
 from traces.information import entropy_bits, histograms, mutual_information, null_information
+from traces.replay import open_replay
 from traces.window_signals import WindowSignals, counts_of, shuffled_rows, window_signals
 
 SIGNALS = ("row", "bit", "count")
@@ -27,7 +28,12 @@ def information_rows(
     workload: Workload, gamma: int, requests: int | None, shuffles: int, seed: int
 ) -> pd.DataFrame:
     """One row per layer of the workload."""
-    signals = window_signals(workload.replay, gamma, requests)
+    replay = workload.replay
+    if replay.kind == "text":
+        # With rejections the rows behind the last accepted one are those of the next window, and
+        # would foretell it: windows that follow each other without overlap instead.
+        replay = open_replay(workload.trace, 1.0, seed)
+    signals = window_signals(replay, gamma, requests)
     if len(signals.request) < 10:
         raise UserError(
             f"{workload.name}: {len(signals.request)} passes are too few; more requests"

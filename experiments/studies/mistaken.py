@@ -18,7 +18,7 @@ from policies import kernels
 from policies.api import CPU, GPU, Copy, IntArray, LayerPlan, Routing, Shape, View
 from policies.composed import ComposedPolicy
 from policies.costs import CostTable
-from policies.ledger import Ledger
+from policies.ledger import Ledger, new_ledger
 from policies.observation import new_observation
 from policies.plan import Plan, new_plan
 
@@ -116,10 +116,10 @@ class MistakenPolicy:
 def _seen(view: View, shape: Shape, read: Any) -> Ledger:
     """A copy of the pool that the kernels may write to. Slots in `read` are not victims: this
     layer computes from them."""
-    readers = view.slot_in_use.astype(np.int32)
-    readers[np.asarray(read, np.int64)] = 1
-    return Ledger(
-        view.slot_expert.copy(), view.slot_state.copy(), readers,
-        np.zeros(shape.slots + shape.staging, np.int64), view.expert_slot.copy(),
-        np.zeros(1, np.int64),
-    )  # fmt: skip
+    ledger = new_ledger(shape.layers, shape.experts, shape.slots, shape.staging)
+    ledger.slot_expert[:] = view.slot_expert
+    ledger.slot_state[:] = view.slot_state
+    ledger.slot_readers[:] = view.slot_in_use
+    ledger.slot_readers[np.asarray(read, np.int64)] = 1
+    ledger.expert_slot[:] = view.expert_slot
+    return ledger

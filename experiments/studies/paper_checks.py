@@ -6,7 +6,7 @@ import pandas as pd
 
 from experiments.studies import paper_targets as published
 from experiments.studies.paper_memory import Memory
-from experiments.studies.paper_predictions import LLAMA_SD, SPAC, mean_gain
+from experiments.studies.paper_predictions import LLAMA, LLAMA_SD, SPAC, mean_gain
 
 ABLATIONS = ("inertia", "balancer", "asynchronous engine")
 
@@ -14,7 +14,8 @@ ABLATIONS = ("inertia", "balancer", "asynchronous engine")
 def check_rows(
     speeds: Mapping[str, float], deepseek: Mapping[str, float], long: float, memory: Memory
 ) -> pd.DataFrame:
-    """quantity, published, predicted, error. `long`: SpAc's TPS near 4,096 tokens."""
+    """quantity, published, predicted, error. `long`: SpAc's passes per second
+    near 4,096 tokens over those at the start."""
     arithmetic, geometric = mean_gain(speeds)
     rivals = {name: speed for name, speed in deepseek.items() if name != SPAC and "LRU" not in name}
     base = speeds[SPAC]
@@ -25,8 +26,10 @@ def check_rows(
         ("the same, geometric mean", published.MEAN_GAIN, geometric),
         ("gain on DeepSeek-V2-Lite over the strongest", published.DEEPSEEK_GAIN,
          deepseek[SPAC] / max(rivals.values())),
+        ("gain on DeepSeek-V2-Lite over the better llama.cpp", published.DEEPSEEK_GAIN,
+         deepseek[SPAC] / max(deepseek[LLAMA], deepseek[LLAMA_SD])),
         ("largest cache ratio that fits", published.LARGEST_RATIO, memory.largest_ratio),
-        ("TPS near 4,096 tokens over TPS at the start", 1.0, long / base),
+        ("passes per second near 4,096 tokens over at the start", 1.0, long),
         ("ms per token, all experts copied on demand", published.ON_DEMAND_MS,
          1e3 / speeds["Accelerate, vLLM"]),
     ]  # fmt: skip

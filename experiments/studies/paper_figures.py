@@ -35,6 +35,7 @@ def speed_figure(speeds: pd.DataFrame) -> Figure:
     axes.barh([0], [0], color=SIMULATED, label="simulated, predicted")
     axes.set_yticks(places, speeds["system"])
     axes.invert_yaxis()
+    axes.set_xlim(0, 1.1 * speeds["tokens_per_second"].max())
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.8)
     axes.set_xlabel("committed tokens per second, Qwen3-30B-A3B on an RTX 4090, generated routing")
@@ -66,7 +67,7 @@ def sensitivity_figure(rows: pd.DataFrame) -> Figure:
     axes.set_yticks(places, names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, 1.1 * rows[[SPAC, LLAMA_SD]].to_numpy().max())
     axes.set_xlabel("committed tokens per second (simulated)")
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure

@@ -50,9 +50,9 @@ def systems(all_slots: int, draft_slots: int) -> list[System]:
             "MoE-SpAc as its code runs", Play("spac_code", GAMMA, lanes="serial"),
             note="thresholds 5 and 1, lanes one after the other",
         ),
-        System("LRU cache, misses on the CPU, no draft", Play("lru_cpu", 0)),
+        System("LRU cache, no draft", Play("lru_cpu", 0)),
         System(
-            "the same with the draft's VRAM as slots",
+            "LRU cache, no draft, its VRAM as slots",
             Play("lru_cpu", 0, slots=published.SLOTS + draft_slots),
         ),
         System(
@@ -101,7 +101,7 @@ def deepseek_systems() -> list[System]:
         System(LLAMA_SD, Play("all_cpu", GAMMA)),
         System("HybriMoE", Play("hybrimoe", 0)),
         System(SPAC, Play("spac", GAMMA)),
-        System("LRU cache, misses on the CPU, no draft", Play("lru_cpu", 0)),
+        System("LRU cache, no draft", Play("lru_cpu", 0)),
     ]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from experiments.machine import NO_DRAFT, Machine
 from experiments.policy_choice import choose_policies
 from simulator.cost_tables import cost_table
+from simulator.engines import simulate
 from simulator.hardware import HardwareProfile
-from simulator.reference import simulate
 from simulator.settings import SimulationSettings
 from traces.manifest import ModelInfo
 from traces.metrics import Metrics, metrics

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from experiments.figure_style import new_figure, styles
 from experiments.studies.information_table import MEANINGS, SIGNALS
-from experiments.studies.theory_numbers import by_workload, gain, kept, relative_speed
+from experiments.studies.theory_numbers import by_workload, gain, kept, middle_rate, relative_speed
 
 
 def entropy_figure(information: pd.DataFrame) -> Figure:
@@ -43,11 +43,16 @@ def information_figure(information: pd.DataFrame) -> Figure:
 def error_figure(rows: pd.DataFrame) -> Figure:
     """TPS over the injected error rate, per estimator and signal, relative to all_cpu."""
     speeds = relative_speed(rows)
-    count, bit = kept(speeds, "levels", "count"), kept(speeds, "levels", "bit")
+    rate = middle_rate(speeds)
+    shares = [
+        kept(speeds, estimator, signal, rate)
+        for estimator in ("levels", "decayed sum")
+        for signal in ("count", "bit")
+    ]
     title = (
-        f"At the highest error rate SpAc's levels keep {count:.0%} of their gain over all-CPU with "
-        f"counts and {bit:.0%} with bits; a decayed sum keeps "
-        f"{kept(speeds, 'decayed sum', 'count'):.0%} and {kept(speeds, 'decayed sum', 'bit'):.0%}"
+        f"With {rate:.0%} of the reports wrong SpAc's levels keep {shares[0]:.0%} of their gain "
+        f"over all-CPU with counts and {shares[1]:.0%} with bits; a decayed sum keeps "
+        f"{shares[2]:.0%} and {shares[3]:.0%}"
     )
     figure, axes = new_figure(title, width=10.0)
     groups = speeds.groupby(["estimator", "signal"], sort=False)

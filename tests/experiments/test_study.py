@@ -103,7 +103,7 @@ def test_relative_speed_by_hand() -> None:
     ).assign(hit_rate_per_token=0.0, prefetches=0)  # fmt: skip
     speeds = relative_speed(rows)
     assert speeds["relative"].tolist() == [2.0, 1.5]
-    assert kept(speeds, "levels", "bit") == pytest.approx(0.5)
+    assert kept(speeds, "levels", "bit", 1.0) == pytest.approx(0.5)
 
 
 def test_frozen_values_load() -> None:
