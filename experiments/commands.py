@@ -77,6 +77,12 @@ COMMANDS = {
             "tables and pictures of a finished comparison",
             positional=("folder",),
         ),
+        Command(
+            "study",
+            "experiments.study",
+            "a question about the method, answered with numbers: theory or paper",
+            positional=("name",),
+        ),
         Command("policies", "experiments.policies_command", "list the policies that exist"),
     )
 }

@@ -1,0 +1,40 @@
+"""`spac study NAME`: a question about the method answered with a table, pictures and findings."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from experiments.refusals import unknown
+from experiments.studies import paper, theory
+from policies.errors import UserError
+
+Study = Callable[[DictConfig, Console], Path]
+STUDIES: dict[str, Study] = {"theory": theory.run, "paper": paper.run}
+KEPT = (".csv", ".png", ".md", ".yaml")
+
+
+def run(config: DictConfig) -> int:
+    """Run the named study, print its findings and its files."""
+    if config.name is None:
+        raise UserError(f"usage: spac study {'|'.join(STUDIES)} [key=value ...]")
+    if config.name not in STUDIES:
+        raise unknown("study", str(config.name), STUDIES)
+    console = Console()
+    folder = STUDIES[config.name](config, console)
+    console.print((folder / "findings.md").read_text(encoding="utf-8"), highlight=False)
+    if config.copy_to is not None:
+        copy_results(folder, Path(config.copy_to))
+    for path in sorted(folder.iterdir()):
+        console.print(str(path), highlight=False, soft_wrap=True)
+    return 0
+
+
+def copy_results(folder: Path, target: Path) -> None:
+    """Tables as CSV, pictures and findings, as they are kept with the sources."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.suffix in KEPT:
+            shutil.copyfile(path, target / path.name)
