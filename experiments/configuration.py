@@ -27,11 +27,15 @@ def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str],
             break
         values[key] = rest.pop(0)
     for word in list(rest):
+        if word.startswith(("+", "~")):
+            raise UserError(
+                f"'{word}': keys cannot be added or removed; see spac {command.name} --help"
+            )
         key, equals, text = word.partition("=")
         if key in command.free_text and equals and text != "null":
             values[key] = text
             rest.remove(word)
-        elif not word.startswith("-") and not KEY_VALUE.match(word) and not word.startswith("~"):
+        elif not word.startswith("-") and not KEY_VALUE.match(word):
             raise UserError(
                 f"'{word}' is not of the form key=value; see spac {command.name} --help"
             )

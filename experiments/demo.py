@@ -50,6 +50,8 @@ def run(config: DictConfig) -> int:
     code = run_winners(config, folder)
     announce(console, 6, f"done: {folder} has traces, tables, pictures, winner and run logs\n")
     show_report(report, console)
+    if code != 0:
+        console.print("error: a proof of the runs on the stand-in failed, see step 5", style="bold")
     return code
 
 

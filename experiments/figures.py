@@ -18,7 +18,7 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
     title = f"{result.winner} is fastest at {_setting(rows)}"
     if result.of_oracle is not None:
         title = (
-            f"{result.winner} reaches {result.of_oracle:.0%} of the best clairvoyant schedule "
+            f"{result.winner} reaches {result.of_oracle:.0%} of the best clairvoyant policy "
             f"at {_setting(rows)}"
         )
     figure, axes = new_figure(title + _mark(rows), width=10.0)

@@ -27,6 +27,11 @@ def launch(command: Command, words: Sequence[str]) -> int:
     except REFUSED as error:
         print(f"error: {one_line(error, command)}", file=sys.stderr)
         return REFUSAL_CODE
+    except OSError as error:
+        # A folder that cannot be written, a full disk, a missing permission.
+        where = f": {error.filename}" if error.filename else ""
+        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
+        return REFUSAL_CODE
     except KeyboardInterrupt:
         print("interrupted: what was finished is kept", file=sys.stderr)
         return INTERRUPT_CODE

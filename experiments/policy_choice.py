@@ -39,7 +39,10 @@ class PolicyChoice:
             make = getattr(importlib.import_module(module), function)
         except (ImportError, AttributeError, ValueError) as error:
             raise UserError(f"policy {self.name}: cannot import {self.target} ({error})") from error
-        return make(**self.parameters)
+        try:
+            return make(**self.parameters)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise UserError(f"policy {self.name}: {error}") from error
 
 
 def choose_policies(

@@ -19,6 +19,7 @@ WITHOUT_DRAFT = "which drafts nothing and gives the draft's VRAM to slots,"
 class Standing:
     """The outcome of a comparison. `of_best`, `of_oracle`: mean over cells of the winner's TPS
     relative to the best policy and to the best clairvoyant one (None if there was none).
+    `partial`: some policy has not played every cell, as in an interrupted comparison.
 
     `lead`: how much faster than the runner-up in the mean, 0.1 = 10 %; None without a rival.
     """
@@ -30,6 +31,7 @@ class Standing:
     lead: float | None
     cells: int
     approximate: bool
+    partial: bool = False
 
 
 def layers_note(rows: pd.DataFrame) -> str:
@@ -87,6 +89,7 @@ def standing(rows: pd.DataFrame, drafting: bool = False) -> Standing:
         lead=lead,
         cells=cells,
         approximate=bool(rows["approximate"].any()),
+        partial=bool((table["cells"] < cells).any()),
     )
 
 
@@ -111,13 +114,15 @@ def drafting_sentence(result: Standing) -> str:
     if result.runner_up is not None and result.lead is not None:
         text += f", {result.lead:.1%} faster than {result.runner_up}"
     if result.of_oracle is not None:
-        text += f"; it reaches {result.of_oracle:.1%} of the best clairvoyant schedule"
+        text += f"; it reaches {result.of_oracle:.1%} of the best clairvoyant policy"
     return f"{text}."
 
 
 def sentence(result: Standing) -> str:
     """Which policy won, by how much, and how far from the oracle it is."""
     prefix = "Approximate (text traces): " if result.approximate else ""
+    if result.partial:
+        prefix += "Provisional, not every policy has played every setting: "
     cells = f"mean over {result.cells} setting{'s' if result.cells != 1 else ''}"
     meaning = f", {WITHOUT_DRAFT}" if result.winner.startswith(NO_SPECULATION) else ""
     text = f"{result.winner}{meaning} wins ({cells})"
@@ -125,4 +130,4 @@ def sentence(result: Standing) -> str:
         text += f", {result.lead:.1%} faster than {result.runner_up}, the next best"
     if result.of_oracle is None:
         return f"{prefix}{text}; no clairvoyant policy took part."
-    return f"{prefix}{text}; it reaches {result.of_oracle:.1%} of the best clairvoyant schedule."
+    return f"{prefix}{text}; it reaches {result.of_oracle:.1%} of the best clairvoyant policy."

@@ -28,7 +28,7 @@ def results_section(rows: pd.DataFrame) -> str:
     result = standing(rows)
     lines = [
         f"`{result.winner}` wins, {result.lead:.0%} faster than `{result.runner_up}`; it reaches "
-        f"{result.of_oracle:.0%} of the best clairvoyant schedule.",
+        f"{result.of_oracle:.0%} of the best clairvoyant policy.",
         "",
         "| policy | " + " | ".join(speeds.columns) + " | of the best clairvoyant |",
         "|---|" + "---:|" * (len(speeds.columns) + 1),

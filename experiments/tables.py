@@ -37,7 +37,7 @@ def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise UserError(f"{folder}: no finished row, it has no {path.name}")
-    return pd.read_parquet(path, use_threads=False)
+    return pd.read_parquet(path, use_threads=False, pre_buffer=False)
 
 
 def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
@@ -50,7 +50,7 @@ def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     ]
     note = (
         "best, oracle: share of the speed of the fastest policy and of the best clairvoyant "
-        "schedule, mean over workloads"
+        "policy, mean over workloads; clairvoyants see the future but are greedy: no upper bound"
     )
     if rows["workload"].nunique() <= MANY:
         note += "; hits: of active experts, counted by tokens"

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from experiments.policy_choice import PolicyChoice
+from experiments.configuration import options
+from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import Standing, best_setting
 from policies.errors import UserError
 from traces.atomic import write_atomically
@@ -41,8 +42,19 @@ class Winner:
     inputs: Mapping[str, str]
 
     def choice(self) -> PolicyChoice:
-        """The policy, ready to build."""
-        return PolicyChoice(self.policy, self.target, dict(self.parameters))
+        """The policy, ready to build. A file never chooses code: the policy must be one of
+        conf/policy, with the target and the parameters named there."""
+        if self.policy not in options("policy"):
+            raise UserError(
+                f"winner: '{self.policy}' is no policy of this project, and a file is not allowed "
+                f"to choose code; give policy={self.policy} yourself"
+            )
+        (choice,) = choose_policies([self.policy], self.parameters)
+        if choice.target != self.target:
+            raise UserError(
+                f"winner: policy {self.policy} is {choice.target}, the file says {self.target}"
+            )
+        return choice
 
 
 def winner_of(
@@ -96,4 +108,11 @@ def read_winner(path: str | Path) -> Winner:
     if not isinstance(content, dict) or set(content) != names:
         found = sorted(content) if isinstance(content, dict) else type(content).__name__
         raise UserError(f"{file}: expected the keys {sorted(names)}, found {found}")
-    return Winner(**content)
+    winner = Winner(**content)
+    if type(winner.gamma) is not int or winner.gamma < 0:
+        raise UserError(f"{file}: gamma={winner.gamma}: must be a whole number, at least 0")
+    if not isinstance(winner.cache_ratio, float | int) or not 0 < winner.cache_ratio <= 1:
+        raise UserError(f"{file}: cache_ratio={winner.cache_ratio}: must be above 0, at most 1")
+    if not isinstance(winner.parameters, Mapping):
+        raise UserError(f"{file}: parameters={winner.parameters}: must be keys with values")
+    return winner

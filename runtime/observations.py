@@ -72,7 +72,7 @@ def write_observations(path: Path, observations: Sequence[Observation]) -> None:
 def read_observations(path: Path) -> list[Observation]:
     """The observations in `path`; UserError if it is not such a file."""
     try:
-        table = pq.read_table(path, use_threads=False)
+        table = pq.read_table(path, use_threads=False, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
         raise UserError(
             f"{path}: cannot read observations ({str(error).splitlines()[0]})"

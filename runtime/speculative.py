@@ -80,7 +80,8 @@ class SpeculativeDecoder:
             except BaseException:
                 self._rewind(len(text) - 1)
                 raise
-            listener.end_pass(len(block) - 1, block[:kept])
+            # Accepted drafts behind the end of the text do not count, as in a replay of it.
+            listener.end_pass(min(len(block) - 1, kept), block[:kept])
             yield block[:kept]
         listener.end_request(reason)
 

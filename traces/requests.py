@@ -23,7 +23,7 @@ class RequestRows:
             # One thread: Arrow's pool can outlive a process that reads and exits, and abort it.
             # One narrow column tells which requests are in the part; expert columns stay packed.
             column = (
-                pq.read_table(data, columns=["request"], use_threads=False)
+                pq.read_table(data, columns=["request"], use_threads=False, pre_buffer=False)
                 .column("request")
                 .to_numpy()
             )

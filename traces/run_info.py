@@ -63,7 +63,7 @@ class RunLog:
 
 def make_runlog(info: RunInfo, tables: dict[str, pa.Table]) -> RunLog:
     """A RunLog from Arrow tables with the schemas of TABLES."""
-    return RunLog(info, **{name: tables[name].to_pandas() for name in TABLES})
+    return RunLog(info, **{name: tables[name].to_pandas(use_threads=False) for name in TABLES})
 
 
 def part_path(directory: Path, table: str, index: int) -> Path:

@@ -38,7 +38,9 @@ def read_runlog(path: str | Path) -> RunLog:
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
     try:
-        table = pq.read_table(pa.BufferReader(path.read_bytes()), use_threads=False)
+        table = pq.read_table(
+            pa.BufferReader(path.read_bytes()), use_threads=False, pre_buffer=False
+        )
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot read this part of the run log ({reason})") from error

@@ -91,7 +91,7 @@ def decode_part(data: bytes, manifest: Manifest, where: str) -> RowBatch:
     """The rows of a part; UserError at `where` if they do not have the schema of `manifest`."""
     schema = arrow_schema(manifest.model, manifest.columns)
     try:
-        table = pq.read_table(pa.BufferReader(data), use_threads=False)
+        table = pq.read_table(pa.BufferReader(data), use_threads=False, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{where}: not a readable Parquet file ({reason})") from error

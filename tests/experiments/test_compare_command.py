@@ -46,7 +46,7 @@ def test_everything_is_written(spac: Spac, dense_trace: Path) -> None:
     assert record["config"]["gamma"] == [1, 2] and record["config"]["policy"] == ["spac", "belady"]
     assert len(record["inputs"][str(dense_trace)]) == 64
     assert record["versions"]["numpy"] and len(record["source_hash"]) == 16
-    assert outcome.out.strip().splitlines()[-1].endswith("of the best clairvoyant schedule.")
+    assert outcome.out.strip().splitlines()[-1].endswith("of the best clairvoyant policy.")
 
 
 def test_clairvoyants_never_win(spac: Spac, dense_trace: Path) -> None:

@@ -32,7 +32,7 @@ def test_title_of_the_bars_is_the_standing() -> None:
     rows = comparison_rows()
     result = standing(rows)
     assert result.of_oracle is not None
-    expected = f"spac reaches {result.of_oracle:.0%} of the best clairvoyant schedule at 17% cache"
+    expected = f"spac reaches {result.of_oracle:.0%} of the best clairvoyant policy at 17% cache"
     assert title(figures.tps_by_policy(rows)).startswith(expected)
 
 

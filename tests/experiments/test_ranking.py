@@ -24,7 +24,7 @@ def test_standing_and_its_sentence() -> None:
     assert result.lead == pytest.approx(0.25)
     assert sentence(result) == (
         "spac wins (mean over 2 settings), 25.0% faster than lru_cpu, the next best; "
-        "it reaches 80.0% of the best clairvoyant schedule."
+        "it reaches 80.0% of the best clairvoyant policy."
     )
 
 

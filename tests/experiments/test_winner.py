@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,34 @@ def test_absence(tmp_path: Path) -> None:
         read_winner(tmp_path)
 
 
-def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(UserError, match="cannot import policies"):
-        replace(WINNER, target="policies.zoo.nothing.nothing").choice().build()
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"target": "os.system"}, "the file says os.system"),
+        ({"policy": "os.system", "target": "os.system"}, "not allowed to choose code"),
+        ({"policy": "my_module.mine", "target": "my_module.mine"}, "not allowed to choose code"),
+        ({"target": "policies.zoo.ours.ours"}, "the file says policies.zoo.ours.ours"),
+        ({"parameters": {"bogus": 1}}, "unknown parameter of policy spac 'bogus'"),
+        ({"parameters": {"up": "abc"}}, "must be a finite number"),
+        ({"parameters": {"quota": "foo"}}, "quota"),
+    ],
+)
+def test_a_file_never_chooses_code(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UserError, match=expected):
+        replace(WINNER, **change).choice().build()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"gamma": "abc"}, "gamma=abc"),
+        ({"gamma": -1}, "gamma=-1"),
+        ({"cache_ratio": "x"}, "cache_ratio=x"),
+        ({"cache_ratio": 2}, "cache_ratio=2"),
+        ({"parameters": [1]}, "must be keys with values"),
+    ],
+)
+def test_values_of_the_wrong_kind(tmp_path: Path, change: dict[str, Any], expected: str) -> None:
+    write_winner(tmp_path, replace(WINNER, **change))
+    with pytest.raises(UserError, match=expected):
+        read_winner(tmp_path)

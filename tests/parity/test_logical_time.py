@@ -12,6 +12,7 @@ from policies.zoo.all_cpu import all_cpu
 from policies.zoo.binary_prefetch import binary_prefetch
 from policies.zoo.lru_cpu import lru_cpu
 from policies.zoo.lru_fetch import lru_fetch
+from policies.zoo.ours import ours
 from policies.zoo.spac import spac
 from policies.zoo.static_hot import static_hot
 from runtime.engine_settings import EngineSettings
@@ -31,6 +32,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "lru_fetch": lru_fetch,
     "binary_prefetch": binary_prefetch,
     "static_hot": static_hot,
+    "ours": ours,  # its window follows the acceptance of the last passes, over requests
     "spac": spac,
     "spac by mass": lambda: spac(signal="mass"),
 }

@@ -131,7 +131,7 @@ def test_calls_in_order() -> None:
         ("draft_step", 2, 1),
         ("before_verify", [13, 14, 15, 1]),
         ("after_verify", 6, 3),
-        ("end_pass", 3, [14, 15]),
+        ("end_pass", 2, [14, 15]),
         ("end_request", "length"),
     ]
 
