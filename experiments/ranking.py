@@ -52,10 +52,12 @@ def with_relations(rows: pd.DataFrame) -> pd.DataFrame:
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
     """Per policy: cells, mean of_best, of_oracle and TPS; best first."""
-    grouped = with_relations(rows).groupby("policy", sort=False)
+    # A policy whose window is always 0 has a draft and does not use it.
+    drafts = rows["speculation"] & (rows["mean_gamma"] > 0)
+    grouped = with_relations(rows.assign(drafts=drafts)).groupby("policy", sort=False)
     table = grouped.agg(
         clairvoyant=("clairvoyant", "first"),
-        speculation=("speculation", "first"),
+        speculation=("drafts", "any"),
         cells=(TPS, "size"),
         of_best=("of_best", "mean"),
         of_oracle=("of_oracle", "mean"),

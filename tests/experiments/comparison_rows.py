@@ -34,6 +34,7 @@ def comparison_rows(
                 "share_stream": 0.0,
                 "share_cpu": 0.9 - speed / 100,
                 "tokens_per_pass": 2.5,
+                "mean_gamma": float(gamma),
                 "bytes_copied": 2**30,
                 "speculation": True,
                 "sweep": False,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.ranking import means, sentence, standing, with_relations
+from experiments.ranking import can_win_drafting, means, sentence, standing, with_relations
 from policies.errors import UserError
 from tests.experiments.comparison_rows import FORESEEING, POLICIES, comparison_rows
 
@@ -66,3 +66,21 @@ def test_means_are_ordered() -> None:
     assert table["of_best"].is_monotonic_decreasing
     assert table.loc["spac", "cells"] == 4
     assert isinstance(table, pd.DataFrame)
+
+
+def test_a_policy_that_never_drafts_is_not_first_among_those_that_do() -> None:
+    rows = comparison_rows()
+    rows.loc[rows["policy"] == "spac", "mean_gamma"] = 0.0
+    assert standing(rows).winner == "spac"
+    assert standing(rows, drafting=True).winner == "lru_cpu"
+    assert can_win_drafting(rows)
+    rows["mean_gamma"] = 0.0
+    assert not can_win_drafting(rows)
+
+
+def test_an_interrupted_comparison_is_provisional() -> None:
+    rows = comparison_rows()
+    assert not standing(rows).partial
+    missing = (rows["policy"] == "belady") & (rows["workload"] == "prose")
+    result = standing(rows[~missing])
+    assert result.partial and sentence(result).startswith("Provisional")
