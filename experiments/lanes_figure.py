@@ -39,10 +39,13 @@ KINDS = {
 
 
 def typical_pass(log: RunLog) -> int:
-    """Index of the decode pass of median duration outside warm-up."""
+    """Index of the pass of median duration outside warm-up, among those that verify drafts if any
+    do: a policy may switch drafting off for most passes."""
     passes = log.passes[(log.passes["phase"] == DECODE_PHASE) & ~log.passes["warmup"]]
     if passes.empty:
         raise UserError("the run log has no decode pass outside warm-up")
+    verifying = passes[passes["gamma"] > 0]
+    passes = passes if verifying.empty else verifying
     duration = (passes["end_ns"] - passes["begin_ns"]).to_numpy()
     middle = np.argsort(duration, kind="stable")[len(duration) // 2]
     return int(passes["pass_index"].iloc[middle])
