@@ -9,8 +9,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from policies.compile import source_hash
 from policies.errors import UserError
+from policies.sources import source_hash
 from traces.atomic import write_atomically
 
 PACKAGES = (

@@ -18,9 +18,9 @@ from experiments.record import SMALL, token_bar
 from experiments.run_choice import RunChoice, choose_run
 from experiments.simulate import metrics_table
 from policies.api import Routing
-from policies.compile import source_hash
 from policies.errors import UserError
 from policies.session import Session
+from policies.sources import source_hash
 from runtime.device import DeviceError
 from runtime.engine import OffloadedEngine
 from runtime.hazards import HazardChecker

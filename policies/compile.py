@@ -1,45 +1,64 @@
 """The one decorator for compiled kernels, with a disk cache that cannot go stale.
 
 numba keys its cache by the file that holds a function. Editing a *callee* in another file leaves
-the
-caller's old machine code in place, so the cache folder is named by a hash of every kernel source.
+the caller's old machine code in place, so the cache folder is named by a hash of every source that
+kernels are made of (policies.sources).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import numba
 import numba.core.caching
 
-KERNEL_FOLDERS = ("policies", "simulator")
+from policies.sources import ROOT, kernel_hash
+
+KEPT = 4  # cache folders, the newest
+KEPT_S = 24 * 3600.0  # younger ones stay too: a process that uses one may still be running
 
 
-def source_hash() -> str:
-    """Hash of all Python sources that may hold kernels, as 16 hex digits; part of every result
-    file."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256(numba.__version__.encode())
-    for folder in KERNEL_FOLDERS:
-        for path in sorted((root / folder).rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: NUMBA_CACHE_DIR or the user's cache, then the source
-    hash."""
+def cache_base() -> Path:
+    """Where the caches of all versions are: NUMBA_CACHE_DIR or the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-    base = os.environ.get("NUMBA_CACHE_DIR", str(Path(home) / "moe-spac-lab"))
-    return Path(base) / source_hash()
+    return Path(os.environ.get("NUMBA_CACHE_DIR", str(Path(home) / "moe-spac-lab")))
+
+
+def open_cache(base: Path, name: str) -> Path:
+    """The cache folder `name`, marked as used now; where it is new, folders of old versions go.
+    A base that cannot be written is left alone: numba then says so, or finds another place."""
+    folder = base / name
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            prune(base, time.time())
+        os.utime(folder)
+    except OSError:
+        pass
+    return folder
+
+
+def prune(base: Path, now_s: float) -> None:
+    """Remove the cache folders in `base` that are neither among the KEPT used last nor used in the
+    last KEPT_S seconds; other things in `base` stay."""
+    used = {path: path.stat().st_mtime for path in base.iterdir() if _is_ours(path)}
+    for path in sorted(used, key=lambda path: -used[path])[KEPT:]:
+        if now_s - used[path] > KEPT_S:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_ours(path: Path) -> bool:
+    return len(path.name) == 16 and set(path.name) <= set("0123456789abcdef") and path.is_dir()
 
 
 # A process-wide setting, made before the first kernel is decorated: numba offers no narrower one.
-numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
+    open_cache(cache_base(), kernel_hash(ROOT, numba.__version__))
+)
 
 
 def kernel(function: Any) -> Any:

@@ -13,8 +13,8 @@ from experiments import run as run_command
 from experiments.commands import COMMANDS
 from experiments.configuration import compose_config
 from experiments.proofs import Proof
-from policies.compile import source_hash
 from policies.errors import UserError
+from policies.sources import source_hash
 from runtime.device import DeviceError
 from runtime.tiny import TinyShape, make_tiny_pair
 from traces.metrics import metrics
