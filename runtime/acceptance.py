@@ -25,14 +25,17 @@ def accepted_prefix(drafts: Sequence[int], choices: Sequence[int]) -> int:
 
 
 def distribution(logits: NDArray[np.float32], temperature: float) -> Probabilities:
-    """Softmax of logits / temperature, float64, over the last axis."""
+    """Softmax of logits / temperature, float64, over the last axis; exactly 0 for -inf."""
     scaled = logits.astype(np.float64) / temperature
     weights = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def acceptance_probability(p: Probabilities, q: Probabilities, token: int) -> float:
-    """Chance that `token`, drawn from q, is accepted: min(1, p / q)."""
+    """Chance that `token`, drawn from q, is accepted: min(1, p / q); 0 where p is 0."""
+    if not q[token] > 0.0:
+        # Judged by another q than it was drawn from: the text would not follow p any more.
+        raise ValueError(f"token {token} has q = {float(q[token])} and cannot have been drawn")
     return min(1.0, float(p[token]) / float(q[token]))
 
 

@@ -13,6 +13,10 @@ from runtime.tokenizers import check_same_tokenizer
 class DraftModel(CausalModel):
     """The proposer. Its logits are a function of the text so far, however the cache was filled."""
 
+    def reach(self, text: Sequence[int], gamma: int) -> int:
+        """A model can always continue: all of `gamma`."""
+        return gamma
+
     def next_logits(self, text: Sequence[int]) -> torch.Tensor:
         """Logits [vocabulary] after `text`, of which the cache must hold a proper prefix.
 

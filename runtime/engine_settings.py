@@ -6,6 +6,7 @@ from typing import Literal
 
 from policies.api import Shape
 from policies.errors import UserError
+from runtime.truncation import Truncation
 from traces.manifest import SamplingInfo
 
 Mode = Literal["live", "logical"]
@@ -27,6 +28,7 @@ class EngineSettings:
     dtype: str = "float32"
     mode: Mode = "live"
     sampling: SamplingInfo = KEYED
+    truncation: Truncation = Truncation()
     launch_early: bool = False
     paced: bool = False
     hardware: str = "stand-in"

@@ -12,6 +12,7 @@ from runtime.recorded_rows import RecordedRows
 from runtime.routing_capture import RoutingCapture
 from runtime.stopping import StopRule
 from runtime.target_model import TargetModel
+from runtime.truncation import Truncation
 from traces.manifest import (
     MAX_LOOKAHEAD,
     NEXT_LAYER_COLUMNS,
@@ -44,6 +45,7 @@ class RecordingSettings:
     next_layer: bool = False
     router_weights: bool = False
     rows_per_part: int = ROWS_PER_PART
+    truncation: Truncation = Truncation()
     notes: dict[str, str] = field(default_factory=dict)
 
 
@@ -123,7 +125,9 @@ class RecordingSession:
             gamma_max=settings.gamma,
             recorder=RECORDER,
             columns=columns + (NEXT_LAYER_COLUMNS if settings.next_layer else ()),
-            notes={"dtype": dtype, "max_new_tokens": str(settings.max_new_tokens)} | settings.notes,
+            notes={"dtype": dtype, "max_new_tokens": str(settings.max_new_tokens)}
+            | settings.truncation.limits
+            | settings.notes,
         )
 
     def count(self, request: int, tokens: int) -> None:

@@ -26,9 +26,13 @@ class Target(Protocol):
 
 
 class Draft(Protocol):
-    """What the loop needs of a draft; `runtime.draft_model.DraftModel` is one."""
+    """What the loop needs of a draft; `runtime.draft_model.DraftModel` is one.
 
-    def prefill(self, tokens: Sequence[int]) -> torch.Tensor: ...
+    reach: how many of `gamma` tokens it can propose after the committed `text`, asked once a pass.
+    """
+
+    def prefill(self, tokens: Sequence[int]) -> object: ...
+    def reach(self, text: Sequence[int], gamma: int) -> int: ...
     def next_logits(self, text: Sequence[int]) -> torch.Tensor: ...
     def forget_after(self, length: int) -> None: ...
 
@@ -88,9 +92,12 @@ class SpeculativeDecoder:
     def _pass(self, request: int, text: list[int]) -> list[int]:
         """Draft and verify after `text`; the tokens to commit. Leaves the caches too long."""
         listener, start = self._listener, len(text) - 1
-        gamma = listener.start_pass(text[-1], self._gamma_max)
-        if not 0 <= gamma <= self._gamma_max:
-            raise ValueError(f"a listener asked for gamma {gamma}, allowed is 0..{self._gamma_max}")
+        limit = self._gamma_max
+        if self._draft is not None and limit > 0:
+            limit = self._draft.reach(text, limit)
+        gamma = listener.start_pass(text[-1], limit)
+        if not 0 <= gamma <= limit:
+            raise ValueError(f"a listener asked for gamma {gamma}, allowed is 0..{limit}")
         drafts: list[int] = []
         for step in range(gamma):
             assert self._draft is not None  # gamma_max is 0 without a draft

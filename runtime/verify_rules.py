@@ -14,9 +14,11 @@ import torch
 from policies.errors import UserError
 from runtime.acceptance import accepted_prefix, distribution, draw, reject
 from runtime.keyed_noise import NoiseRows, keyed_uniforms
+from runtime.truncation import Truncation
 from traces.manifest import SamplingInfo
 
 UNDECIDED = -1
+ALL_TOKENS = Truncation()
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,16 @@ class VerifyRule(Protocol):
 
 class KeyedRule:
     """Take the best of logits / temperature + keyed noise; accept a draft that equals the target's
-    choice.
+    choice. A truncation leaves fewer tokens to choose from, for both alike.
 
-    Without noise (greedy) the temperature does not matter. log_softmax would shift all scores of a
-    row alike.
+    Without noise (greedy) temperature and truncation do not matter. log_softmax would shift all
+    scores of a row alike.
     """
 
-    def __init__(self, temperature: float, noise: NoiseRows | None) -> None:
-        self._temperature, self._noise = temperature, noise
+    def __init__(
+        self, temperature: float, noise: NoiseRows | None, truncation: Truncation = ALL_TOKENS
+    ) -> None:
+        self._temperature, self._noise, self._truncation = temperature, noise, truncation
 
     def choose(
         self, logits: torch.Tensor, request: int, position: int
@@ -79,7 +83,8 @@ class KeyedRule:
         scores = logits
         if self._noise is not None:
             noise = self._noise.rows(request, position, len(logits))
-            scores = logits / self._temperature + noise
+            allowed = self._truncation.apply(logits, self._temperature)
+            scores = allowed / self._temperature + noise
         best = torch.topk(scores, 2, dim=-1)
         return best.indices[:, 0].tolist(), (best.values[:, 0] - best.values[:, 1]).tolist()
 
@@ -100,11 +105,13 @@ class KeyedRule:
 
 class RejectionRule:
     """Rejection sampling at a temperature; the uniform numbers are keyed by seed, request and
-    position.
+    position. p and q are those left by the truncation.
     """
 
-    def __init__(self, temperature: float, seed: int) -> None:
-        self._temperature, self._seed = temperature, seed
+    def __init__(
+        self, temperature: float, seed: int, truncation: Truncation = ALL_TOKENS
+    ) -> None:
+        self._temperature, self._seed, self._truncation = temperature, seed, truncation
         self._proposed_from: list[np.ndarray] = []
 
     def first(self, logits: torch.Tensor, request: int, position: int) -> Choice:
@@ -128,14 +135,22 @@ class RejectionRule:
         return Verdict(accepted, following, choices, (float("inf"),) * len(choices))
 
     def _distribution(self, logits: torch.Tensor) -> np.ndarray:
-        return distribution(logits.cpu().numpy(), self._temperature)
+        allowed = self._truncation.apply(logits, self._temperature)
+        return distribution(allowed.cpu().numpy(), self._temperature)
 
     def _draw(self, p: np.ndarray, request: int, position: int, purpose: int) -> int:
         return draw(p, float(keyed_uniforms(self._seed, request, position, 4)[purpose]))
 
 
-def make_rule(sampling: SamplingInfo, vocabulary: int, device: torch.device) -> VerifyRule:
+def make_rule(
+    sampling: SamplingInfo,
+    vocabulary: int,
+    device: torch.device,
+    truncation: Truncation = ALL_TOKENS,
+) -> VerifyRule:
     """The rule for a sampling mode; UserError for an unknown mode or an impossible temperature."""
+    if sampling.mode == "greedy" and truncation.limits:
+        raise UserError("sampling.top_k and sampling.top_p do nothing with sampling.mode=greedy")
     if sampling.mode == "greedy":
         return KeyedRule(1.0, None)
     if sampling.mode not in ("keyed", "rejection"):
@@ -146,5 +161,6 @@ def make_rule(sampling: SamplingInfo, vocabulary: int, device: torch.device) -> 
             "for no randomness use sampling.mode=greedy"
         )
     if sampling.mode == "keyed":
-        return KeyedRule(sampling.temperature, NoiseRows(sampling.seed, vocabulary, device))
-    return RejectionRule(sampling.temperature, sampling.seed)
+        noise = NoiseRows(sampling.seed, vocabulary, device)
+        return KeyedRule(sampling.temperature, noise, truncation)
+    return RejectionRule(sampling.temperature, sampling.seed, truncation)

@@ -50,6 +50,9 @@ class ScriptedModel:
         assert 0 <= length <= len(self.text)
         del self.text[length:]
 
+    def reach(self, text: Sequence[int], gamma: int) -> int:
+        return gamma
+
     def next_logits(self, text: Sequence[int]) -> torch.Tensor:
         assert list(text[: self.length]) == self.text, "not the text in the cache"
         return self.forward(text[self.length :])[-1]
