@@ -52,9 +52,7 @@ def record_dense(
     if settings.gamma < 1:
         raise UserError(f"gamma={settings.gamma} must be at least 1 for a dense trace")
     session = RecordingSession(target, draft, prompts, settings, margins, progress)
-    rule = make_rule(
-        settings.sampling, target.facts.vocabulary, target.device, settings.truncation
-    )
+    rule = make_rule(settings.sampling, target.facts.vocabulary, target.device, settings.truncation)
     assert isinstance(rule, KeyedRule)
     recording = DenseRecording(
         target, draft, rule, settings.gamma, session.capture, session.margins
@@ -86,9 +84,7 @@ def record_windowed(
 ) -> RecordingSummary:
     """Write a windowed trace of real decoding to `out`, a new directory; gamma 0 needs no draft."""
     session = RecordingSession(target, draft, prompts, settings, margins, progress)
-    rule = make_rule(
-        settings.sampling, target.facts.vocabulary, target.device, settings.truncation
-    )
+    rule = make_rule(settings.sampling, target.facts.vocabulary, target.device, settings.truncation)
     listener = RecordingListener(session.capture, settings.router_weights, session.margins)
     decoder = SpeculativeDecoder(target, draft, rule, settings.gamma, listener)
     with (

@@ -4,10 +4,11 @@ decoding.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from policies.errors import UserError
+from runtime.chat_template import read_chat_template
 from runtime.checkpoints import CheckpointFacts
 
 
@@ -45,13 +46,19 @@ def check_same_tokenizer(target: CheckpointFacts, draft: CheckpointFacts) -> str
 
 
 class Tokenizer:
-    """Text to token ids and back, from a checkpoint's tokenizer.json alone."""
+    """Text to token ids and back, from a checkpoint's tokenizer.json; the chat template from beside
+    it.
+    """
 
     def __init__(self, path: Path) -> None:
         tokenizer_hash(path)  # reports a missing or damaged file in plain words
         from transformers import PreTrainedTokenizerFast
 
-        self._tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path / "tokenizer.json"))
+        self._path, self.template = path, read_chat_template(path)
+        self._tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(path / "tokenizer.json"),
+            **({} if self.template is None else self.template.special_tokens),
+        )
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`; special tokens only where the text spells them out."""
@@ -60,3 +67,31 @@ class Tokenizer:
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of `tokens`, special tokens included, so that a stop string may name one."""
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=False))
+
+    def incremental(self) -> Callable[[int], str]:
+        """A function that takes the tokens of a text one by one and returns what each completes; an
+        unfinished character stays inside.
+        """
+        from tokenizers.decoders import DecodeStream
+
+        stream = DecodeStream(skip_special_tokens=False)
+        inner = self._tokenizer.backend_tokenizer
+        return lambda token: stream.step(inner, token) or ""
+
+    def chat_tokens(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Tokens of a conversation by the checkpoint's template, ready for the next answer.
+
+        messages: role (user or assistant) and content each. UserError where the template refuses.
+        """
+        if self.template is None:
+            raise UserError(f"{self._path}: this tokenizer has no chat template")
+        try:
+            text = self._tokenizer.apply_chat_template(
+                [dict(message) for message in messages],
+                chat_template=self.template.source,
+                add_generation_prompt=True,
+                tokenize=False,
+            )
+        except Exception as error:  # the template's own, whatever it does in its sandbox
+            raise UserError(f"{self._path}: its chat template failed ({error})") from None
+        return self.encode(str(text))

@@ -22,7 +22,9 @@ class Truncation:
 
     def __post_init__(self) -> None:
         if self.top_k is not None and self.top_k < 1:
-            raise UserError(f"sampling.top_k={self.top_k} must be at least 1; null keeps all tokens")
+            raise UserError(
+                f"sampling.top_k={self.top_k} must be at least 1; null keeps all tokens"
+            )
         if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
             raise UserError(f"sampling.top_p={self.top_p} must be above 0 and at most 1")
 

@@ -108,9 +108,7 @@ class RejectionRule:
     position. p and q are those left by the truncation.
     """
 
-    def __init__(
-        self, temperature: float, seed: int, truncation: Truncation = ALL_TOKENS
-    ) -> None:
+    def __init__(self, temperature: float, seed: int, truncation: Truncation = ALL_TOKENS) -> None:
         self._temperature, self._seed, self._truncation = temperature, seed, truncation
         self._proposed_from: list[np.ndarray] = []
 
