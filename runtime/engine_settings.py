@@ -6,7 +6,7 @@ from typing import Literal
 
 from policies.api import Shape
 from policies.errors import UserError
-from runtime.truncation import Truncation
+from runtime.truncation import ALL_TOKENS, Truncation
 from traces.manifest import SamplingInfo
 
 Mode = Literal["live", "logical"]
@@ -28,7 +28,7 @@ class EngineSettings:
     dtype: str = "float32"
     mode: Mode = "live"
     sampling: SamplingInfo = KEYED
-    truncation: Truncation = Truncation()
+    truncation: Truncation = ALL_TOKENS
     launch_early: bool = False
     paced: bool = False
     hardware: str = "stand-in"

@@ -12,7 +12,7 @@ from runtime.recorded_rows import RecordedRows
 from runtime.routing_capture import RoutingCapture
 from runtime.stopping import StopRule
 from runtime.target_model import TargetModel
-from runtime.truncation import Truncation
+from runtime.truncation import ALL_TOKENS, Truncation
 from traces.manifest import (
     MAX_LOOKAHEAD,
     NEXT_LAYER_COLUMNS,
@@ -45,7 +45,7 @@ class RecordingSettings:
     next_layer: bool = False
     router_weights: bool = False
     rows_per_part: int = ROWS_PER_PART
-    truncation: Truncation = Truncation()
+    truncation: Truncation = ALL_TOKENS
     notes: dict[str, str] = field(default_factory=dict)
 
 

@@ -14,11 +14,10 @@ import torch
 from policies.errors import UserError
 from runtime.acceptance import accepted_prefix, distribution, draw, reject
 from runtime.keyed_noise import NoiseRows, keyed_uniforms
-from runtime.truncation import Truncation
+from runtime.truncation import ALL_TOKENS, Truncation
 from traces.manifest import SamplingInfo
 
 UNDECIDED = -1
-ALL_TOKENS = Truncation()
 
 
 @dataclass(frozen=True)
