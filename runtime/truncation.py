@@ -11,8 +11,8 @@ FORBIDDEN = -float("inf")
 
 @dataclass(frozen=True)
 class Truncation:
-    """top_k: only the k most probable tokens. top_p: of these the fewest, most probable first, whose
-    probabilities add up to p. None: no limit. Of equally probable tokens the lower ids are kept.
+    """top_k: only the k most probable tokens. top_p: of these the fewest, most probable first,
+    whose probabilities add up to p. None: no limit. Of equally probable tokens the lower ids stay.
 
     Order and rules as in transformers: temperature, then top-k, then top-p on what is left.
     """
@@ -50,3 +50,6 @@ class Truncation:
             kept = kept & (share.cumsum(dim=-1) - share < self.top_p)
         masked = ordered.masked_fill(~kept, FORBIDDEN)
         return torch.empty_like(logits).scatter_(-1, ids, masked)
+
+
+ALL_TOKENS = Truncation()

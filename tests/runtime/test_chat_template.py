@@ -78,5 +78,5 @@ def test_a_template_that_breaks_out_or_down_is_one_error(template: str, tmp_path
 
 def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
-    with pytest.raises(UserError, match="tokenizer_config.json: not valid JSON"):
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: not valid JSON"):
         tokenizer(tmp_path)

@@ -1,8 +1,8 @@
 """Rejection sampling of whole windows, enumerated: every outcome with its exact probability.
 
 `reject` is piecewise constant in its uniform numbers, with jumps at the acceptance probabilities
-and at the cumulative sums of what is drawn from. So its value at the middle of each piece, times the
-length of the piece, summed over pieces and drafts, is the exact distribution of the committed
+and at the cumulative sums of what is drawn from. So its value at the middle of each piece, times
+the length of the piece, summed over pieces and drafts, is the exact distribution of the committed
 tokens. Vocabularies are tiny, and nothing is drawn at random.
 """
 
@@ -32,7 +32,7 @@ def pieces(jumps: set[float]) -> list[tuple[float, Fraction]]:
 
 
 def outcomes(p: np.ndarray, q: np.ndarray, judged_by: np.ndarray | None = None) -> dict[Row, float]:
-    """Probability of every committed block, for drafts from q; judged_by: the mistake of another."""
+    """Probability of every committed block, for drafts from q (judged_by: by mistake another)."""
     gamma, vocabulary = q.shape
     known = q if judged_by is None else judged_by
     found: dict[Row, Fraction] = defaultdict(Fraction)
