@@ -52,7 +52,7 @@ class RunChoice:
     def device(self, checker: HazardChecker | None = None) -> StandIn:
         """A new stand-in with the link of the hardware profile."""
         link = self.hardware.link
-        return standin(link.bytes_per_second, link.latency_ns, checker)
+        return standin(link.bytes_per_second, link.latency_ns, checker, self.settings.launch_early)
 
 
 def choose_run(config: Mapping[str, Any]) -> RunChoice:

@@ -45,8 +45,12 @@ class Device(Protocol):
     def reserved_bytes(self, size: int) -> int:
         """What the host allocator really takes for one block of `size` bytes."""
 
-    def alloc_host(self, size: int) -> torch.Tensor:
-        """uint8 [size], page-locked where the device copies from such memory only at full speed."""
+    def alloc_host(self, size: int, unit: int = 1) -> torch.Tensor:
+        """uint8 [size], page-locked where the device copies from such memory only at full speed.
+
+        unit: no copy will ever cross a multiple of that many bytes, or 1. UserError if so much
+        cannot be had.
+        """
 
     def alloc_device(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         """Uninitialised."""
@@ -78,6 +82,18 @@ class Device(Protocol):
         Until then `dst` holds neither the old nor the new bytes.
         """
 
+    def copy_small(
+        self,
+        dst: torch.Tensor,
+        src: torch.Tensor,
+        stream: Any,
+        reads: Iterable[Hashable] = (),
+        writes: Iterable[Hashable] = (),
+    ) -> Any:
+        """Like `copy`, for a few kilobytes from `alloc_host` memory that need not queue behind the
+        large copies of other streams. `src` keeps its content until the event.
+        """
+
     def run(
         self,
         stream: Any,
@@ -86,6 +102,9 @@ class Device(Protocol):
         writes: Iterable[Hashable] = (),
     ) -> Any:
         """Do `work` on `stream`; returns the event of its end."""
+
+    def has_read(self, event: Any, reads: Iterable[Hashable]) -> None:
+        """The work of a `run` event has read these too, which was not known when it was queued."""
 
     def poison(self, tensor: torch.Tensor, stream: Any, writes: Iterable[Hashable] = ()) -> None:
         """The content of `tensor` is no longer valid; a test device fills it with NaN."""

@@ -26,6 +26,7 @@ from runtime.observations import END_PASS, FILE_NAME, Observation, write_observa
 from runtime.observed_session import ObservedSession
 from runtime.offload_listener import OffloadListener
 from runtime.pace import Pace
+from runtime.slot_kernels import HostLoop
 from runtime.slots import SlotPool
 from runtime.transfers import Transfers
 from traces.manifest import ModelInfo
@@ -74,7 +75,8 @@ class EngineCore:
         self.log = MeasuredLog(RunLogBuilder(info, self.log_path))
         pace = Pace(costs if settings.paced else None)
         self._cpu = CpuExperts(parts.arena, parts.activation, pace)
-        executor = LayerExecutor(device, pool, self.transfers, self._cpu, parts.activation, pace)
+        kernel = HostLoop(pool, parts.activation, pace)
+        executor = LayerExecutor(device, self.transfers, self._cpu, kernel, layout.experts)
         self.driver = LayerDriver(
             device, self.observed, self.transfers, executor, parts.next_layers, costs, self.log,
             pace,
@@ -166,6 +168,6 @@ def _run_info(parts: ModelParts, policy: Any, settings: EngineSettings, device: 
             "gamma": str(settings.gamma),
             "sampling": f"{sampling.mode} T={sampling.temperature} seed={sampling.seed}",
             "paced": str(settings.paced).lower(),
-            "launch": "late",  # residents start after the decision, whatever launch_early demands
+            "launch": "early" if settings.launch_early else "late",
         },
     )

@@ -70,6 +70,16 @@ class HazardChecker:
                 self._check(clock, buffer, "write after read", read, access)
             self._last_write[buffer] = access
 
+    def also_reads(self, event: object, stream: str, reads: Iterable[Hashable]) -> None:
+        """The work that `event` ends, put on `stream` earlier, reads these buffers too."""
+        clock = self._events[event]
+        access = Access(stream, clock[stream], f"work {clock[stream]}")
+        for buffer in reads:
+            self._check(clock, buffer, "read after write", self._last_write.get(buffer), access)
+            known = self._reads.setdefault(buffer, {}).get(stream)
+            if known is None or known.tick < access.tick:
+                self._reads[buffer][stream] = access
+
     def record(self, event: object, stream: str) -> None:
         """`event` was recorded on `stream`."""
         self._events[event] = dict(self._clock_of(stream))

@@ -1,138 +1,165 @@
 """Computes one MoE layer on its lanes, then adds the contributions in a fixed order."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from runtime.cpu_experts import CpuExperts
 from runtime.device import COMPUTE, Device
-from runtime.expert_math import Activation, combine, expert_rows
+from runtime.expert_math import combine
+from runtime.lane_times import LaneEvents
+from runtime.layer_inputs import LayerInputs
 from runtime.layer_work import Held, LayerWork
 from runtime.message_ring import HostRing, send_to_device
-from runtime.pace import Pace
 from runtime.row_groups import RowGroup
-from runtime.slots import SlotPool, slot_name
+from runtime.slot_kernels import NOWHERE, SlotKernel
+from runtime.slots import slot_name
 from runtime.transfers import Transfers
+from runtime.worker import Job
 
-RESULTS = 2
+RING = 4
 CAPACITY = 64 * 1024
 
 
 @dataclass(frozen=True)
-class LaneTimes:
-    """Begin, end and computing time of both lanes in ns; begin = end where a lane had no work."""
+class Started:
+    """Residents that were queued before the decision: `table` int32 [experts] says which."""
 
-    gpu_begin_ns: int
-    gpu_end_ns: int
-    gpu_busy_ns: int
-    cpu_begin_ns: int
-    cpu_end_ns: int
-    join_ns: int
+    table: np.ndarray
+    event: Any
 
 
 class LayerExecutor:
-    """Executes the work of layers, one after the other."""
+    """Executes the work of layers, one after the other. Nothing here waits for the device."""
 
     def __init__(
         self,
         device: Device,
-        pool: SlotPool,
         transfers: Transfers,
         cpu: CpuExperts,
-        activation: Activation,
-        pace: Pace,
+        kernel: SlotKernel,
+        experts: int,
     ) -> None:
-        self._device, self._pool, self._transfers, self._cpu = device, pool, transfers, cpu
-        self._activation, self._pace = activation, pace
+        self._device, self._transfers, self._cpu = device, transfers, cpu
+        self._kernel, self._experts = kernel, experts
         self._compute = device.stream(COMPUTE)
-        self._results = HostRing(device, RESULTS, CAPACITY, "CPU result")
+        self._tables = HostRing(device, RING, CAPACITY, "slot table")
+        self._results = HostRing(device, RING, CAPACITY, "CPU result")
+
+    def start(self, inputs: LayerInputs, table: np.ndarray) -> Started:
+        """Queue whatever the router chose among the experts in `table`, whoever that is."""
+        (slot_of,) = self._upload([table])
+        return Started(table, self._queue(inputs, slot_of, None, ()))
+
+    def chosen(self, started: Started, active: Iterable[int]) -> None:
+        """The router chose the experts `active`: those of them in the table are being read."""
+        slots = [int(started.table[expert]) for expert in active]
+        slots = [slot for slot in slots if slot != NOWHERE]
+        self._device.has_read(started.event, [slot_name(slot) for slot in slots])
+        for slot in slots:
+            self._transfers.read(slot, started.event)
 
     def execute(
         self,
         work: LayerWork,
-        hidden: torch.Tensor,
+        inputs: LayerInputs,
         hidden_on_host: torch.Tensor,
-        weights: torch.Tensor,
         groups: Mapping[int, RowGroup],
-        since_ns: int,
-    ) -> tuple[torch.Tensor, LaneTimes]:
-        """hidden [rows, H] and router weights [rows, k] on the device -> output [rows, H], times.
-
-        A lane without work is reported at `since_ns`.
-        """
-        device, compute = self._device, self._compute
-        base = work.layer * self._pool.layout.experts
+        started: Started | None = None,
+    ) -> tuple[torch.Tensor, LaneEvents]:
+        """The layer's output [rows, H] and the events of its lanes."""
+        device, compute, base = self._device, self._compute, work.layer * self._experts
         job = None
         if work.cold:
             keys = [base + expert for expert in work.cold]
             job = self._cpu.submit(hidden_on_host, keys, [groups[e] for e in work.cold])
-        rows, top_k = weights.shape
-        contributions = hidden.new_empty(rows, top_k, hidden.shape[1])
-        lane = []
-        if work.residents:
-            lane.append(self._compute_held(work.residents, hidden, contributions, groups))
-        for held in work.arrivals:
-            device.wait(compute, self._transfers.event_of(held.slot, base + held.expert))
-            lane.append(self._compute_held((held,), hidden, contributions, groups))
+        lane = [] if started is None else _checked(started, work, groups)
+        parts = [] if started is not None or not work.residents else [work.residents]
+        parts += [(held,) for held in work.arrivals]
+        tables = self._upload([self._table(part) for part in parts])
+        for part, slot_of in zip(parts, tables, strict=True):
+            for held in part if part is not work.residents else ():
+                device.wait(compute, self._transfers.event_of(held.slot, base + held.expert))
+            numbers = [held.expert for held in part]
+            event = self._queue(inputs, slot_of, numbers, [held.slot for held in part])
+            for held in part:
+                self._transfers.read(held.slot, event)
+            lane.append(event)
         if job is not None:
-            self._place(job.result(), work.cold, contributions, groups)
-        output = torch.empty_like(hidden)
+            self._place(job, [groups[expert] for expert in work.cold], inputs)
+        output = torch.empty_like(inputs.hidden)
 
         def add() -> None:
-            output.copy_(combine(contributions * weights.unsqueeze(-1).to(hidden.dtype)))
+            scale = inputs.weights.unsqueeze(-1).to(output.dtype)
+            output.copy_(combine(inputs.contributions * scale))
 
-        device.run(compute, add)
+        join = device.run(compute, add)
         device.join(compute)
-        join = device.clock_ns()
-        begins = [device.begin_ns(event) for event in lane] or [since_ns]
-        ends = [device.end_ns(event) for event in lane] or [since_ns]
-        busy = sum(end - begin for begin, end in zip(begins, ends, strict=True))
-        cpu_begin, cpu_end = (since_ns, since_ns) if job is None else (job.begin_ns, job.end_ns)
-        return output, LaneTimes(begins[0], ends[-1], busy, cpu_begin, cpu_end, join)
+        return output, LaneEvents(lane, job, join)
 
-    def _compute_held(
+    def _queue(
         self,
-        experts: tuple[Held, ...],
-        hidden: torch.Tensor,
-        contributions: torch.Tensor,
-        groups: Mapping[int, RowGroup],
+        inputs: LayerInputs,
+        slot_of: torch.Tensor,
+        numbers: Sequence[int] | None,
+        slots: Sequence[int],
     ) -> Any:
-        """Queue experts in slots; the slots may be overwritten only after that."""
-        pool, activation = self._pool, self._activation
-        local = {held.expert: groups[held.expert].to(hidden.device) for held in experts}
-
-        def compute() -> None:
-            begin = self._device.clock_ns()
-            for held in experts:
-                group = local[held.expert]
-                contributions[group.rows, group.places] = expert_rows(
-                    hidden[group.rows], pool.gate_up(held.slot), pool.down(held.slot), activation
-                )
-                begin = self._pace.gpu_expert(begin, len(group.rows))
-
-        event = self._device.run(
-            self._compute, compute, reads=[slot_name(held.slot) for held in experts]
+        return self._device.run(
+            self._compute,
+            lambda: self._kernel.compute(
+                inputs.hidden, inputs.experts, slot_of, inputs.contributions, numbers
+            ),
+            reads=[slot_name(slot) for slot in slots],
         )
-        for held in experts:
-            self._transfers.read(held.slot, event)
-        return event
 
-    def _place(
-        self,
-        results: torch.Tensor,
-        cold: tuple[int, ...],
-        contributions: torch.Tensor,
-        groups: Mapping[int, RowGroup],
-    ) -> None:
-        """Queue the CPU's results [n, H] into the contributions."""
-        arrived = contributions.new_empty(results.shape)
-        send_to_device(self._device, self._results, results, arrived, self._compute)
-        rows = torch.cat([groups[expert].rows for expert in cold]).to(arrived.device)
-        places = torch.cat([groups[expert].places for expert in cold]).to(arrived.device)
+    def _table(self, part: Sequence[Held]) -> np.ndarray:
+        table = np.full(self._experts, NOWHERE, np.int32)
+        for held in part:
+            table[held.expert] = held.slot
+        return table
+
+    def _upload(self, tables: Sequence[np.ndarray]) -> Sequence[torch.Tensor]:
+        """All tables of a step to the device at once: int32 [n, experts]."""
+        if not tables:
+            return ()
+        values = torch.from_numpy(np.stack(tables))
+        arrived = torch.empty_like(values, device=self._device.torch_device)
+        send_to_device(self._device, self._tables, values, arrived, self._compute)
+        return arrived.unbind()
+
+    def _place(self, job: Job, groups: Sequence[RowGroup], inputs: LayerInputs) -> None:
+        """Queue the results of the CPU lane, [n, H], into the contributions."""
+        results: torch.Tensor = job.result()
+        where = torch.stack(
+            [torch.cat([group.rows for group in groups]), torch.cat([g.places for g in groups])]
+        )
+        # One message: an index that comes from ordinary host memory would stop the device.
+        payload = torch.cat([_as_bytes(where), _as_bytes(results)])
+        arrived = torch.empty_like(payload, device=self._device.torch_device)
+        send_to_device(self._device, self._results, payload, arrived, self._compute)
+        indices, values = arrived.split([where.nbytes, results.nbytes])
+        rows, places = indices.view(torch.int64).view(2, -1).unbind()
+        values = values.view(results.dtype).view(results.shape)
 
         def place() -> None:
-            contributions[rows, places] = arrived
+            inputs.contributions[rows, places] = values
 
         self._device.run(self._compute, place)
+
+
+def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(-1).view(torch.uint8)
+
+
+def _checked(started: Started, work: LayerWork, groups: Mapping[int, RowGroup]) -> list[Any]:
+    """The plan must keep to what runs already; the session sees to that."""
+    planned = {(held.expert, held.slot) for held in work.residents}
+    running = {(e, int(started.table[e])) for e in groups if started.table[e] != NOWHERE}
+    if planned != running:
+        raise RuntimeError(
+            f"layer {work.layer}: started early {sorted(running)}, planned {sorted(planned)}"
+        )
+    return [started.event] if running else []

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policies.decision import Decision
-from runtime.layer_executor import LaneTimes
+from runtime.lane_times import LaneTimes
 from runtime.transfers import CopyRecord
 from traces.runlog import RunLogBuilder
 from traces.runlog_schema import DECODE_PHASE, PREFILL_PHASE

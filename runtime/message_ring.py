@@ -89,6 +89,6 @@ def send_to_device(
     """Queue a copy of `payload` (host memory, may change at once) to `dst`; returns its event."""
     place, buffer = ring.next_free(payload.numel() * payload.element_size())
     buffer.copy_(payload.contiguous().view(-1).view(torch.uint8))
-    event = device.copy(dst, buffer, stream, reads=(ring.buffer_name(place),))
+    event = device.copy_small(dst, buffer, stream, reads=(ring.buffer_name(place),))
     ring.in_use_until(place, event)
     return event

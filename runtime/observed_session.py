@@ -50,10 +50,15 @@ class ObservedSession:
         )
         return decided
 
-    def enter_layer(self, pass_index: int, routing: Routing, since_ns: int) -> Decided:
-        """The routing of a layer is known; the layer before, or drafting, ended at `since_ns`."""
+    def snapshot(self, since_ns: int) -> None:
+        """The coming `enter_layer` is to see what had landed at `since_ns`, when the layer before,
+        or drafting, ended.
+        """
         if not self._logical:
             self._transfers.publish(since_ns)
+
+    def enter_layer(self, pass_index: int, routing: Routing) -> Decided:
+        """The routing of a layer is known."""
         decided = self._ask(pass_index, routing.layer, lambda: self.session.enter_layer(routing))
         self.observations.append(
             Observation(

@@ -53,14 +53,15 @@ class OffloadListener(PassListener):
         self._log.draft(step, token, self._since_ns, decided)
 
     def before_verify(self, rows: Sequence[int]) -> None:
-        self._driver.since_ns = self._device.clock_ns()
-        self._log.before_verify(len(rows), self._driver.since_ns)
+        now = self._device.clock_ns()
+        self._driver.start_verify(now)
+        self._log.before_verify(len(rows), now)
 
     def after_verify(self, start: int, rows: Sequence[int], verdict: Verdict) -> None:
         self._log.starts_at(start)
 
     def end_pass(self, accepted: int, committed: Sequence[int]) -> None:
         self._observed.end_pass(accepted)
-        self._pace.head(self._driver.since_ns)
+        self._pace.head(self._driver.settle())
         self._log.end_pass(accepted, len(committed), self._device.clock_ns())
         self._log.copies(self._transfers.take_records())

@@ -22,6 +22,10 @@ class Pace:
     def __init__(self, costs: CostTable | None) -> None:
         self._costs = costs
 
+    def now_ns(self) -> int:
+        """The clock on which the others count."""
+        return time.monotonic_ns()
+
     def gpu_expert(self, begin_ns: int, rows: int) -> int:
         """One expert on the GPU lane."""
         if self._costs is None:

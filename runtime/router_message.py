@@ -1,12 +1,13 @@
 """The one message from device to host per layer: what the router chose, for which rows."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from runtime.device import COMPUTE, ROUTER, Device
-from runtime.message_ring import HostRing, send_to_host
+from runtime.message_ring import HostRing, Message, send_to_host
 
 RING = 4
 CAPACITY = 64 * 1024
@@ -24,6 +25,37 @@ class RouterMessage:
     hidden: torch.Tensor
 
 
+class Posted:
+    """A router message on its way. `routed`: event after which the router had chosen."""
+
+    def __init__(
+        self,
+        message: Message,
+        packed: torch.Tensor,
+        parts: list[torch.Tensor],
+        predicts: bool,
+        routed: Any,
+    ) -> None:
+        self.routed = routed
+        self._packed = packed  # freed before it was copied, its memory would be given to others
+        self._message, self._parts, self._predicts = message, parts, predicts
+
+    def wait(self) -> RouterMessage:
+        """The message, once it has arrived."""
+        parts = self._parts
+        sizes = [part.numel() * part.element_size() for part in parts]
+        pieces = [
+            piece.view(part.dtype).view(part.shape)
+            for piece, part in zip(self._message.wait().split(sizes), parts, strict=True)
+        ]
+        return RouterMessage(
+            experts=pieces[0].numpy().copy(),
+            weights=pieces[1].numpy().copy(),
+            predicted=pieces[2].numpy().copy() if self._predicts else None,
+            hidden=pieces[-1],
+        )
+
+
 class RouterChannel:
     """Sends and receives router messages on a stream of its own."""
 
@@ -32,31 +64,21 @@ class RouterChannel:
         self._stream = device.stream(ROUTER)
         self._ring = HostRing(device, RING, CAPACITY, "router message")
 
-    def exchange(
+    def post(
         self,
         experts: torch.Tensor,
         weights: torch.Tensor,
         predicted: torch.Tensor | None,
         hidden: torch.Tensor,
-    ) -> RouterMessage:
-        """Pack, send, wait. Shapes as in RouterMessage; all on the device."""
+    ) -> Posted:
+        """Pack and send. Shapes as in RouterMessage; all on the device."""
         device = self._device
         parts = [experts.to(torch.int32), weights.float(), hidden]
         if predicted is not None:
             parts.insert(2, predicted.to(torch.int32))
-        sizes = [part.numel() * part.element_size() for part in parts]
         packed = torch.cat([part.contiguous().view(-1).view(torch.uint8) for part in parts])
-        computed = device.event()
-        device.record(computed, device.stream(COMPUTE))
-        device.wait(self._stream, computed)
-        received = send_to_host(device, self._ring, packed, self._stream).wait()
-        pieces = [
-            piece.view(part.dtype).view(part.shape)
-            for piece, part in zip(received.split(sizes), parts, strict=True)
-        ]
-        return RouterMessage(
-            experts=pieces[0].numpy().copy(),
-            weights=pieces[1].numpy().copy(),
-            predicted=None if predicted is None else pieces[2].numpy().copy(),
-            hidden=pieces[-1],
-        )
+        routed = device.event()
+        device.record(routed, device.stream(COMPUTE))
+        device.wait(self._stream, routed)
+        message = send_to_host(device, self._ring, packed, self._stream)
+        return Posted(message, packed, parts, predicted is not None, routed)

@@ -50,7 +50,7 @@ class StandIn:
     def reserved_bytes(self, size: int) -> int:
         return -(-size // PAGE) * PAGE
 
-    def alloc_host(self, size: int) -> torch.Tensor:
+    def alloc_host(self, size: int, unit: int = 1) -> torch.Tensor:
         return torch.empty(size, dtype=torch.uint8)
 
     def alloc_device(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -109,6 +109,16 @@ class StandIn:
 
         return self._put(stream, move, reads, writes, "copy")
 
+    def copy_small(
+        self,
+        dst: torch.Tensor,
+        src: torch.Tensor,
+        stream: Stream,
+        reads: Iterable[Hashable] = (),
+        writes: Iterable[Hashable] = (),
+    ) -> StandInEvent:
+        return self.copy(dst, src, stream, reads, writes)
+
     def run(
         self,
         stream: Stream,
@@ -117,6 +127,10 @@ class StandIn:
         writes: Iterable[Hashable] = (),
     ) -> StandInEvent:
         return self._put(stream, work, reads, writes, "run")
+
+    def has_read(self, event: StandInEvent, reads: Iterable[Hashable]) -> None:
+        if self.checker is not None:
+            self.checker.also_reads(event, event.stream, reads)
 
     def poison(self, tensor: torch.Tensor, stream: Stream, writes: Iterable[Hashable] = ()) -> None:
         self._put(stream, lambda: _fill(tensor), (), writes, "poison")
@@ -174,7 +188,7 @@ class StandIn:
         label: str,
     ) -> StandInEvent:
         event = StandInEvent()
-        event.recorded = True
+        event.recorded, event.stream = True, stream.name
         if self.checker is not None:
             self.checker.work(stream.name, reads, writes, label)
             self.checker.record(event, stream.name)
@@ -199,15 +213,20 @@ def available_host_bytes() -> int:
 
 
 def standin(
-    bytes_per_second: float, latency_ns: int, checker: HazardChecker | None = None
+    bytes_per_second: float,
+    latency_ns: int,
+    checker: HazardChecker | None = None,
+    early: bool = False,
 ) -> StandIn:
     """A stand-in whose host-to-device link has this rate.
 
     The caller's thread is the GPU lane: with few cores every hand-over between threads costs more
-    than a layer, and only link and CPU lane have to run beside it.
+    than a layer, and only link and CPU lane have to run beside it. early: residents run while the
+    caller decides, so the GPU lane has a thread of its own.
     """
     link = Link(bytes_per_second, latency_ns)
-    return StandIn({COPY: link}, checker, inline=frozenset({COMPUTE, ROUTER}))
+    inline = frozenset({ROUTER}) if early else frozenset({COMPUTE, ROUTER})
+    return StandIn({COPY: link}, checker, inline=inline)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

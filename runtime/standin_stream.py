@@ -15,6 +15,7 @@ class StandInEvent:
 
     def __init__(self) -> None:
         self.recorded = False
+        self.stream = ""  # of the work that it ends
         self.error: BaseException | None = None
         self.begin_ns = 0
         self.end_ns = 0

@@ -85,6 +85,10 @@ class Transfers:
             copy = self._landed.popleft()
             self._published.append((copy.slot, copy.generation))
 
+    def published(self) -> tuple[tuple[int, int], ...]:
+        """Slot and generation of what the next `landed` will return."""
+        return tuple(self._published)
+
     def landed(self) -> tuple[np.ndarray, np.ndarray]:
         """Slots and generations, int64 [n], of the copies into slots that were published since the
         last call. DeviceError if a copy failed.

@@ -57,6 +57,18 @@ def test_plans_are_identical(name: str, gamma: int, pair: Path) -> None:
     assert comparison.decisions > 100
 
 
+@pytest.mark.parametrize("name", ["lru_fetch", "ours", "spac"])
+def test_plans_are_identical_with_early_launch(name: str, pair: Path) -> None:
+    """Residents are then started from the slot table, before the session is asked."""
+    comparison = prove_logical_time(
+        pair / "target", pair / "draft", PROMPTS, POLICIES[name],
+        standin(bytes_per_second=100e6, latency_ns=1_000, early=True),
+        EngineSettings(slots=9, staging=1, gamma=3, launch_early=True), max_new_tokens=24,
+    )  # fmt: skip
+    assert comparison.identical, comparison.first_difference
+    assert comparison.decisions > 100
+
+
 def test_a_different_policy_is_noticed(pair: Path) -> None:
     """The comparison bites: another policy in the runtime makes other plans."""
     policies = iter([lru_fetch(), lru_cpu()])

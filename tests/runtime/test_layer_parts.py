@@ -81,7 +81,7 @@ def test_a_router_message_arrives_as_it_was_sent(dtype: torch.dtype, predict: bo
         experts, weights = torch.randint(9, (rows, 3)), torch.rand(rows, 3).to(dtype)
         hidden = torch.randn(rows, 64).to(dtype)
         predicted = torch.randint(9, (2, rows, 3)) if predict else None
-        message = channel.exchange(experts, weights, predicted, hidden)
+        message = channel.post(experts, weights, predicted, hidden).wait()
         assert np.array_equal(message.experts, experts.numpy())
         assert np.array_equal(message.weights, weights.float().numpy())
         assert torch.equal(message.hidden, hidden)
