@@ -1,6 +1,5 @@
 """Cold experts: computed by one worker thread from the host arena, in the order given."""
 
-import time
 from collections.abc import Sequence
 
 import torch
@@ -20,20 +19,25 @@ class CpuExperts:
         self._worker = Worker("cpu-experts")
 
     def submit(
-        self, hidden: torch.Tensor, experts: Sequence[int], groups: Sequence[RowGroup]
+        self,
+        hidden: torch.Tensor,
+        experts: Sequence[int],
+        groups: Sequence[RowGroup],
+        since_ns: int,
     ) -> Job:
-        """Queue experts (flat keys) on their rows of `hidden` (host memory, [rows, H]).
+        """Queue experts (flat keys) on their rows of `hidden` (host memory, [rows, H]), decided at
+        `since_ns`.
 
         The job's result is [n, H], the groups one after the other, in new memory: nobody can still
         be reading an older result there.
         """
 
         def compute() -> torch.Tensor:
-            arena, results, begin = self._arena, [], time.monotonic_ns()
+            arena, results, begin = self._arena, [], self._pace.cpu_begin(since_ns)
             for expert, group in zip(experts, groups, strict=True):
                 gate_up, down = arena.gate_up(expert), arena.down(expert)
                 results.append(expert_rows(hidden[group.rows], gate_up, down, self._activation))
-                begin = self._pace.cpu_expert(begin, len(group.rows))
+            self._pace.cpu_experts(begin, [len(group.rows) for group in groups])
             return torch.cat(results)
 
         return self._worker.submit(compute)

@@ -28,6 +28,7 @@ from runtime.offload_listener import OffloadListener
 from runtime.pace import Pace
 from runtime.slot_kernels import HostLoop
 from runtime.slots import SlotPool
+from runtime.standin import StandIn
 from runtime.transfers import Transfers
 from traces.manifest import ModelInfo
 from traces.runlog import RunInfo, RunLog, RunLogBuilder
@@ -50,7 +51,7 @@ class EngineCore:
     """Connect `driver.forward` to the model's layers and tell `listener` what the passes do.
 
     log: a new directory for run log and observations, which then keep all finished passes whatever
-    happens; None: in memory. The core stops the device.
+    happens; None: in memory. keep_device: after a run without error the device stays open.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class EngineCore:
         costs: CostTable,
         settings: EngineSettings,
         log: str | Path | None,
+        keep_device: bool = False,
     ) -> None:
         self.device, self.closed = device, False
+        self._keep_device = keep_device
         self.log_path = None if log is None else Path(log)
         layout = parts.arena.layout
         pool = SlotPool(layout, settings.slots, settings.staging, device)
@@ -73,10 +76,10 @@ class EngineCore:
         self.observed = ObservedSession(self.session, self.transfers, device.clock_ns, logical)
         info = _run_info(parts, policy, settings, device.name)
         self.log = MeasuredLog(RunLogBuilder(info, self.log_path))
-        pace = Pace(costs if settings.paced else None)
+        self.pace = pace = _pace(device, policy, costs, settings)
         self._cpu = CpuExperts(parts.arena, parts.activation, pace)
         kernel = HostLoop(pool, parts.activation, pace)
-        executor = LayerExecutor(device, self.transfers, self._cpu, kernel, layout.experts)
+        executor = LayerExecutor(device, self.transfers, self._cpu, kernel, layout.experts, pace)
         self.driver = LayerDriver(
             device, self.observed, self.transfers, executor, parts.next_layers, costs, self.log,
             pace,
@@ -110,7 +113,10 @@ class EngineCore:
             raise
         self.closed = True
         self.log.copies(self.transfers.take_records())
-        self._stop()
+        if self._keep_device:
+            self._cpu.stop()
+        else:
+            self._stop()
         if self.log_path is not None:
             self.log.builder.close()
             write_observations(self.log_path / FILE_NAME, self.observations)
@@ -143,6 +149,16 @@ def refuse_clairvoyant(policy: Any) -> None:
             f"policy {policy.name} must be shown the future, which only the simulator can do; "
             "choose another policy"
         )
+
+
+def _pace(device: Device, policy: Any, costs: CostTable, settings: EngineSettings) -> Pace:
+    if not settings.paced:
+        return Pace(None)
+    if not isinstance(device, StandIn):
+        raise UserError(
+            f"paced=true stretches the stand-in's times; {device.name} has its own: use paced=false"
+        )
+    return Pace(costs, device, policy.needs)
 
 
 def _run_info(parts: ModelParts, policy: Any, settings: EngineSettings, device: str) -> RunInfo:

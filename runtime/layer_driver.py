@@ -35,7 +35,8 @@ class _Unsettled:
 
 
 class LayerDriver:
-    """`prefill` True while the target reads a prompt.
+    """`prefill` True while the target reads a prompt. `context`: tokens of the text before the rows of
+    the pass.
 
     The host runs ahead of the device: it queues a layer and goes on to the next one's dense part.
     So a layer's times are taken, and logged, when the next router message is there.
@@ -53,6 +54,7 @@ class LayerDriver:
         pace: Pace,
     ) -> None:
         self.prefill = False
+        self.context = 0
         self._device, self._observed, self._transfers = device, observed, transfers
         self._executor, self._next_layers = executor, next_layers
         self._costs, self._log, self._pace = costs, log, pace
@@ -93,12 +95,13 @@ class LayerDriver:
         self._transfers.where(self._log.pass_index, inputs.layer)
         session = self._observed.session
         work = prefill_work(inputs.layer, groups, self._costs, session, self._transfers)
-        output, _ = self._executor.execute(work, inputs, message.hidden, groups)
+        now = self._device.clock_ns()
+        output, _ = self._executor.execute(work, inputs, message.hidden, groups, now)
         return output
 
     def _decode(self, inputs: LayerInputs) -> torch.Tensor:
         device, observed, layer = self._device, self._observed, inputs.layer
-        self._pace.dense(self._known_since_ns(), len(inputs.hidden))
+        kept = self._pace.dense(self._known_since_ns(), len(inputs.hidden), self.context)
         predicted = self._next_layers.predict(layer, inputs.hidden)
         posted = self._router.post(inputs.experts, inputs.weights, predicted, inputs.hidden)
         started = self._start_early(inputs) if self._early else None
@@ -109,12 +112,14 @@ class LayerDriver:
             observed.snapshot(since_ns)
         else:
             self._executor.chosen(started, groups)
+        t1 = kept or device.end_ns(posted.routed)
+        decided = self._pace.enter(t1)
         entered = observed.enter_layer(self._log.pass_index, self._routing(layer, message))
-        t2 = device.clock_ns()
+        t2 = self._pace.until(decided) or device.clock_ns()
         work = decided_work(layer, entered.decision, observed.session, self._transfers)
-        output, lanes = self._executor.execute(work, inputs, message.hidden, groups, started)
+        output, lanes = self._executor.execute(work, inputs, message.hidden, groups, t2, started)
+        self._pace.leave(device.clock_ns())
         left = observed.leave_layer(self._log.pass_index, layer)
-        t1 = device.end_ns(posted.routed)
         self._unsettled = _Unsettled(layer, t1, t2, entered, left, lanes)
         return output
 

@@ -14,6 +14,7 @@ from runtime.lane_times import LaneEvents
 from runtime.layer_inputs import LayerInputs
 from runtime.layer_work import Held, LayerWork
 from runtime.message_ring import HostRing, send_to_device
+from runtime.pace import Pace
 from runtime.row_groups import RowGroup
 from runtime.slot_kernels import NOWHERE, SlotKernel
 from runtime.slots import slot_name
@@ -42,8 +43,10 @@ class LayerExecutor:
         cpu: CpuExperts,
         kernel: SlotKernel,
         experts: int,
+        pace: Pace,
     ) -> None:
         self._device, self._transfers, self._cpu = device, transfers, cpu
+        self._pace = pace
         self._kernel, self._experts = kernel, experts
         self._compute = device.stream(COMPUTE)
         self._tables = HostRing(device, RING, CAPACITY, "slot table")
@@ -68,14 +71,16 @@ class LayerExecutor:
         inputs: LayerInputs,
         hidden_on_host: torch.Tensor,
         groups: Mapping[int, RowGroup],
+        since_ns: int,
         started: Started | None = None,
     ) -> tuple[torch.Tensor, LaneEvents]:
-        """The layer's output [rows, H] and the events of its lanes."""
+        """The layer's output [rows, H] and the events of its lanes; decided at `since_ns`."""
         device, compute, base = self._device, self._compute, work.layer * self._experts
         job = None
         if work.cold:
             keys = [base + expert for expert in work.cold]
-            job = self._cpu.submit(hidden_on_host, keys, [groups[e] for e in work.cold])
+            of_each = [groups[expert] for expert in work.cold]
+            job = self._cpu.submit(hidden_on_host, keys, of_each, since_ns)
         lane = [] if started is None else _checked(started, work, groups)
         parts = [] if started is not None or not work.residents else [work.residents]
         parts += [(held,) for held in work.arrivals]
@@ -133,6 +138,7 @@ class LayerExecutor:
     def _place(self, job: Job, groups: Sequence[RowGroup], inputs: LayerInputs) -> None:
         """Queue the results of the CPU lane, [n, H], into the contributions."""
         results: torch.Tensor = job.result()
+        self._pace.returned(job.end_ns)
         where = torch.stack(
             [torch.cat([group.rows for group in groups]), torch.cat([g.places for g in groups])]
         )

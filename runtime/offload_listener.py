@@ -37,7 +37,15 @@ class OffloadListener(PassListener):
 
     def after_prefill(self, prompt: Sequence[int], token: int, margin: float) -> None:
         self._driver.prefill = False
+        self._driver.context = len(prompt)
         self._log.end_prefill(len(prompt), self._device.clock_ns())
+
+    def start_forced_request(self, request: int, length: int) -> None:
+        """A request whose text is `length` tokens long and whose prompt is not played."""
+        self._request = request
+        self._driver.prefill = False
+        self._driver.context = length
+        self._observed.start_request(())
 
     def start_pass(self, last_token: int, gamma_max: int) -> int:
         begin = self._device.clock_ns()
@@ -47,21 +55,23 @@ class OffloadListener(PassListener):
         return gamma
 
     def draft_step(self, step: int, token: int, margin: float) -> None:
-        self._pace.draft_step(self._since_ns)
-        self._since_ns = self._device.clock_ns()
+        self._since_ns = self._pace.draft_step(self._since_ns) or self._device.clock_ns()
+        self._pace.drafted(self._since_ns)
         decided = self._observed.draft_step(self._log.pass_index, step, token)
         self._log.draft(step, token, self._since_ns, decided)
 
     def before_verify(self, rows: Sequence[int]) -> None:
-        now = self._device.clock_ns()
-        self._driver.start_verify(now)
-        self._log.before_verify(len(rows), now)
+        # Paced, a pass begins to verify where its last draft step should have ended.
+        since = self._since_ns if self._pace.keeps_time else self._device.clock_ns()
+        self._driver.start_verify(since)
+        self._log.before_verify(len(rows), since)
 
     def after_verify(self, start: int, rows: Sequence[int], verdict: Verdict) -> None:
         self._log.starts_at(start)
 
     def end_pass(self, accepted: int, committed: Sequence[int]) -> None:
         self._observed.end_pass(accepted)
-        self._pace.head(self._driver.settle())
-        self._log.end_pass(accepted, len(committed), self._device.clock_ns())
+        ended = self._pace.head(self._driver.settle()) or self._device.clock_ns()
+        self._log.end_pass(accepted, len(committed), ended)
+        self._driver.context += len(committed)
         self._log.copies(self._transfers.take_records())

@@ -46,6 +46,7 @@ class StandIn:
         self._abort = threading.Event()
         self._streams: dict[str, Stream] = {}
         self._paced: dict[str, PacedLink] = {}
+        self._held_ns = 0
 
     def reserved_bytes(self, size: int) -> int:
         return -(-size // PAGE) * PAGE
@@ -103,6 +104,8 @@ class StandIn:
         if into.numel() != out_of.numel():
             raise DeviceError(f"copy of {out_of.numel()} bytes into {into.numel()}")
         paced, issued = self._paced[stream.name], self.clock_ns()
+        if stream.name == COPY:
+            issued = max(issued, self._held_ns)
 
         def move() -> int:
             return paced.move(into, out_of, max(issued, stream.ready_ns))
@@ -118,6 +121,16 @@ class StandIn:
         writes: Iterable[Hashable] = (),
     ) -> StandInEvent:
         return self.copy(dst, src, stream, reads, writes)
+
+    def hold_copies(self, until_ns: int) -> None:
+        """Expert copies put here from now on begin at `until_ns` at the earliest: the host that
+        decided them is pretended to be busy until then.
+        """
+        self._held_ns = until_ns
+
+    def link_busy(self, since_ns: int) -> list[tuple[int, int]]:
+        """(begin, end) of the expert copies that end after `since_ns` and have begun, in order."""
+        return self._paced[COPY].busy(since_ns) if COPY in self._paced else []
 
     def run(
         self,

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from policies.errors import UserError
 
 LEAST_CHUNK = 16 * 1024
 CHUNKS = 8
+REMEMBERED = 256  # copies whose times are kept
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,17 @@ class PacedLink:
     def __init__(self, link: Link, abort: threading.Event) -> None:
         self._link, self._abort = link, abort
         self._free_ns = 0
+        self._moved: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+
+    def busy(self, since_ns: int) -> list[tuple[int, int]]:
+        """(begin, end) of the copies that end after `since_ns`, in order, the running one too."""
+        return [(begin, end) for begin, end in list(self._moved) if end > since_ns]
 
     def move(self, dst: torch.Tensor, src: torch.Tensor, ready_ns: int) -> int:
         """Copy uint8 `src` to `dst`, which could begin at `ready_ns`; returns the begin, in ns."""
         begin = max(ready_ns, self._free_ns)
         size = src.numel()
+        self._moved.append((begin, begin + self._link.duration_ns(size)))
         # Whoever reads too early must see that, not last week's weights: half of it is NaN.
         dst.fill_(0xFF)
         chunk = max(LEAST_CHUNK, -(-size // CHUNKS))

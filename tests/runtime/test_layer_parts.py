@@ -97,14 +97,15 @@ def test_the_pace_stretches_work_and_late_ends_do_not_add_up() -> None:
     begin = time.monotonic_ns()
     until = begin
     for _ in range(100):
-        until = pace.cpu_expert(until, rows=2)
-    assert until - begin == 100 * 50_000
+        until = pace.gpu_expert(until, rows=2)
+    assert until - begin >= 100 * 5_000
+    assert pace.overruns or until - begin == 100 * 5_000
     assert time.monotonic_ns() >= until
 
 
 def test_without_costs_nothing_waits() -> None:
     pace, begin = Pace(None), time.monotonic_ns()
-    pace.dense(begin, 5)
+    pace.dense(begin, 5, 7)
     pace.draft_step(begin)
     pace.head(begin)
     assert pace.gpu_expert(begin, 5) >= begin
