@@ -35,8 +35,8 @@ class _Unsettled:
 
 
 class LayerDriver:
-    """`prefill` True while the target reads a prompt. `context`: tokens of the text before the rows of
-    the pass.
+    """`prefill` True while the target reads a prompt. `context`: tokens before the rows of a
+    pass.
 
     The host runs ahead of the device: it queues a layer and goes on to the next one's dense part.
     So a layer's times are taken, and logged, when the next router message is there.

@@ -66,7 +66,7 @@ def test_decisions_share_one_host_and_hold_their_copies() -> None:
 def test_a_held_copy_begins_when_the_host_is_free() -> None:
     device = StandIn({COPY: Link(latency_ns=MILLISECOND)})
     src, dst = device.alloc_host(64), device.alloc_device((64,), torch.uint8)
-    until = time.monotonic_ns() + 5 * MILLISECOND
+    until = time.monotonic_ns() + 200 * MILLISECOND
     device.hold_copies(until)
     event = device.copy(dst, src, device.stream(COPY))
     device.synchronize(event)
