@@ -6,6 +6,7 @@ from pathlib import Path
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 POLICY_NAMES = {"policy": "policies"}
+PLAYED = {**POLICY_NAMES, "decision": "decision_file"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ COMMANDS = {
             "demo",
             "experiments.demo",
             "the whole chain in under three minutes",
-            renamed=POLICY_NAMES,
+            renamed=PLAYED,
         ),
         Command(
             "record",
@@ -56,19 +57,19 @@ COMMANDS = {
             "simulate",
             "experiments.simulate",
             "one policy on one trace, with a run log",
-            renamed=POLICY_NAMES,
+            renamed=PLAYED,
         ),
         Command(
             "compare",
             "experiments.compare",
             "many policies, cache ratios and windows: table, pictures, winner",
-            renamed=POLICY_NAMES,
+            renamed=PLAYED,
         ),
         Command(
             "run",
             "experiments.run",
             "a policy on the real machine or the stand-in",
-            renamed=POLICY_NAMES,
+            renamed=PLAYED,
             free_text=("prompt",),
         ),
         Command(

@@ -2,12 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from multiprocessing import get_context
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
 import pandas as pd
@@ -16,11 +13,13 @@ from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import NO_SPECULATION
 from experiments.setting import Setting
 from experiments.trace_choice import Workload, open_workload
+from experiments.workers import run_cells
 from policies.errors import UserError
 from simulator.engines import choose_engine, simulate
 from simulator.foresight import is_clairvoyant
 from simulator.requirements import check_requirements
 from traces.acceptance import Acceptance
+from traces.held_replay import HeldReplay
 from traces.metrics import metrics
 from traces.runlog import RunLog
 
@@ -74,12 +73,13 @@ def rivals_from(names: Sequence[str], choices: Sequence[PolicyChoice]) -> dict[s
 
 def refuse_impossible(jobs: Sequence[Job]) -> None:
     """Before anything runs: UserError for the first job that its trace cannot serve."""
-    for job in jobs:
+    for job in (jobs[index] for index in by_trace(jobs)):
         replay = _workload(job).replay
         trace = replay.model
         policy = job.choice.build()
-        costs, settings = job.setting.costs(replay), job.setting.simulation(trace)
+        settings = job.setting.simulation(trace)
         try:
+            costs = job.setting.costs(replay, job.choice.name)
             choose_engine(policy, job.setting.engine)  # type: ignore[arg-type]
             check_requirements(replay, policy, costs, settings)
         except UserError as error:
@@ -100,7 +100,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
     workload = _workload(job)
     policy, setting, replay = job.choice.build(), job.setting, workload.replay
     log = simulate(
-        replay, policy, setting.costs(replay), setting.simulation(replay.model),
+        replay, policy, setting.costs(replay, job.choice.name), setting.simulation(replay.model),
         setting.labels(workload.trace), path, engine=setting.engine,  # type: ignore[arg-type]
     )  # fmt: skip
     row = {
@@ -119,6 +119,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
         "target": job.choice.target,
         "parameters": json.dumps(dict(job.choice.parameters)),
         "speculation": setting.speculation,
+        "decision_times": setting.decision_source,
         "engine": choose_engine(policy, setting.engine).engine,  # type: ignore[arg-type]
         **asdict(metrics(log)),
         "trace_layers": replay.model.layers,
@@ -130,23 +131,14 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
 
 
 def play_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(index of the job, its row) as they finish. Stopping early leaves no process behind.
+    """(index of the job, its row) as they finish, in any order."""
+    return run_cells(_row, jobs, by_trace(jobs), workers)
 
-    The first job is played here, so that kernels are compiled once and not by every process.
-    """
-    here = jobs if workers == 1 else jobs[:1]
-    for index, job in enumerate(here):
-        yield index, play(job)[0]
-    if len(here) == len(jobs):
-        return
-    # Fresh processes: a forked one would inherit the progress bar's thread.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_ignore_interrupt)
-    try:
-        futures = {pool.submit(_row, job): index for index, job in enumerate(jobs) if index}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+
+def by_trace(jobs: Sequence[Job]) -> list[int]:
+    """Indexes of the jobs, those of one trace together: a process then reads each trace once."""
+    traces = list(dict.fromkeys(_key(job) for job in jobs))
+    return sorted(range(len(jobs)), key=lambda index: traces.index(_key(jobs[index])))
 
 
 def table_of(rows: dict[int, dict[str, Any]]) -> pd.DataFrame:
@@ -158,16 +150,17 @@ def _row(job: Job) -> dict[str, Any]:
     return play(job)[0]
 
 
-def _ignore_interrupt() -> None:
-    """Ctrl-C reaches the whole process group; the parent alone answers it."""
-    signal(SIGINT, SIG_IGN)
-
-
 def _workload(job: Job) -> Workload:
-    return _opened(job.trace, job.acceptance, job.seed)
+    return _opened(*_key(job))
 
 
-@lru_cache(maxsize=2)
+def _key(job: Job) -> tuple[Path, Acceptance | None, int]:
+    """What a job's trace is read by."""
+    return job.trace, job.acceptance, job.seed
+
+
+@lru_cache(maxsize=1)
 def _opened(path: Path, acceptance: Acceptance | None, seed: int) -> Workload:
-    """Jobs of one trace follow each other, so each process reads it about once."""
-    return open_workload(path, acceptance, seed)
+    """Jobs of one trace follow each other, so each process reads it once."""
+    workload = open_workload(path, acceptance, seed)
+    return replace(workload, replay=HeldReplay(workload.replay))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.configuration import as_list, as_mapping, number, whole_number
+from experiments.decision_file import choose_decision, source_of, times_of
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.record import choose_prompts
 from experiments.winner import Winner, read_winner
@@ -19,7 +20,7 @@ from runtime.standin import StandIn, standin
 from runtime.tokenizers import Tokenizer
 from simulator.cost_tables import cost_table
 from simulator.draft_profile import draft_profile
-from simulator.hardware import HardwareProfile, hardware_profile
+from simulator.hardware import DecisionTimes, HardwareProfile, hardware_profile
 from simulator.model_profile import model_profile
 from traces.manifest import ModelInfo, SamplingInfo
 
@@ -30,7 +31,8 @@ CACHE_RATIO = 0.17
 @dataclass(frozen=True)
 class RunChoice:
     """`winner`: the comparison's result that is being run, if any; `costs`: what the policy knows
-    of time, and what the stand-in's lanes are stretched to.
+    of time, and what the stand-in's lanes are stretched to; `decision_source`: where its times
+    of decisions come from.
     """
 
     policy: PolicyChoice
@@ -43,6 +45,7 @@ class RunChoice:
     settings: EngineSettings
     hardware: HardwareProfile
     costs: CostTable
+    decision_source: str
 
     @property
     def target(self) -> Path:
@@ -68,8 +71,9 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
     if tokens < 2:
         raise UserError(f"max_new_tokens={tokens}: the first token is prefill, ask for 2 or more")
     rows = max(settings.gamma + 1, *(len(prompt.tokens) for prompt in prompts))
+    policy, decision = _policy(config, winner), choose_decision(config["decision"])
     return RunChoice(
-        policy=_policy(config, winner),
+        policy=policy,
         winner=winner,
         facts=facts,
         draft=_draft(config) if settings.gamma else None,
@@ -78,7 +82,8 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         max_new_tokens=tokens,
         settings=settings,
         hardware=hardware,
-        costs=_costs(config, hardware, facts, settings, rows),
+        costs=_costs(config, hardware, facts, settings, rows, times_of(policy.name, decision)),
+        decision_source=source_of(hardware.name, decision),
     )
 
 
@@ -147,6 +152,7 @@ def _costs(
     facts: CheckpointFacts,
     settings: EngineSettings,
     rows: int,
+    decision: DecisionTimes | None,
 ) -> CostTable:
     shape = ModelInfo(
         facts.name, len(facts.moe_layers), facts.experts, facts.top_k,
@@ -154,4 +160,4 @@ def _costs(
     )  # fmt: skip
     model = model_profile(as_mapping(config["model"]), "model", shape)
     draft = draft_profile(as_mapping(config["draft"]), "draft")
-    return cost_table(hardware, model, draft, rows, trace_layers=shape.layers)
+    return cost_table(hardware, model, draft, rows, trace_layers=shape.layers, decision=decision)

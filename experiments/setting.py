@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from experiments.configuration import whole_number
+from experiments.decision_file import DecisionFile, choose_decision, source_of, times_of
 from experiments.machine import NO_DRAFT, Capacity, Machine
 from policies.costs import CostTable
 from simulator.cost_tables import cost_table
@@ -19,7 +20,8 @@ from traces.replay import Replay
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a grid. `speculation` false: no draft, its VRAM given to slots, gamma 0."""
+    """One point of a grid. `speculation` false: no draft, its VRAM given to slots, gamma 0.
+    `decision`: measured times of policies; None: those that the hardware profile assumes."""
 
     machine: Machine
     capacity: Capacity
@@ -30,6 +32,7 @@ class Setting:
     requests: int | None
     engine: str = "auto"
     speculation: bool = True
+    decision: DecisionFile | None = None
 
     def slots(self, trace: ModelInfo) -> int:
         """Slots for the trace's layers x experts."""
@@ -57,8 +60,9 @@ class Setting:
             requests=self.requests,
         )
 
-    def costs(self, replay: Replay) -> CostTable:
-        """Times of the model on the machine, for the trace's number of layers."""
+    def costs(self, replay: Replay, policy: str) -> CostTable:
+        """Times of the model on the machine, for the trace's number of layers, and of the decisions
+        of `policy`, a name of conf/policy; UserError where they were to be measured and are not."""
         machine = self.machine
         return cost_table(
             machine.hardware,
@@ -67,6 +71,7 @@ class Setting:
             rows_needed(replay, self.gamma),
             machine.dtype,
             replay.model.layers,
+            times_of(policy, self.decision),
         )
 
     def labels(self, trace: Trace, notes: Mapping[str, str] | None = None) -> RunLabels:
@@ -76,8 +81,14 @@ class Setting:
             trace=trace.manifest.workload,
             trace_digest=trace.digest,
             model=self.machine.model(trace.manifest.model).name,
+            decision_source=self.decision_source,
             notes=dict(notes or {}),
         )
+
+    @property
+    def decision_source(self) -> str:
+        """Where the charged decision times come from, for tables and run logs."""
+        return source_of(self.machine.hardware.name, self.decision)
 
     def scale_note(self, trace: ModelInfo) -> str:
         """How the trace's layers relate to the model's, for every table."""
@@ -96,6 +107,7 @@ def settings_from(
 ) -> list[Setting]:
     """The grid capacities x gammas, in order."""
     settings = []
+    decision = choose_decision(config.decision)
     requests = config.requests
     if requests is not None:
         requests = whole_number("requests", requests)
@@ -111,6 +123,7 @@ def settings_from(
                     lanes=str(config.lanes),
                     requests=requests,
                     engine=str(config.engine),
+                    decision=decision,
                 )
             )
     return settings

@@ -36,6 +36,7 @@ def run(config: DictConfig) -> int:
     console.print(job.setting.scale_note(workload.replay.model), highlight=False, soft_wrap=True)
     engine = choose_engine(job.choice.build(), job.setting.engine)  # type: ignore[arg-type]
     console.print(f"engine: {engine.engine} ({engine.reason})", highlight=False, soft_wrap=True)
+    console.print(f"decision times: {job.setting.decision_source}", highlight=False, soft_wrap=True)
     _, log = play(job, folder / RUNLOGS / f"1-{job.choice.name}-{job.trace.name}")
     result = metrics(log)
     write_atomically(folder / "metrics.json", json.dumps(asdict(result), indent=2).encode())

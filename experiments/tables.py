@@ -16,6 +16,7 @@ from traces.atomic import write_atomically
 TABLE_NAME = "table"
 APPROXIMATE = "approximate"
 ORACLE = "clairvoyant"
+DECISIONS = "decision_times"
 MANY = 4  # workloads; with more, a terminal of 80 columns has no room for hit rates
 
 
@@ -54,6 +55,8 @@ def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     )
     if rows["workload"].nunique() <= MANY:
         note += "; hits: of active experts, counted by tokens"
+    if DECISIONS in rows:  # a table of an older version lacks it
+        note += f"; times of decisions: {', '.join(rows[DECISIONS].unique())}"
     if rows["clairvoyant"].any():
         note += f"; * sees the future and never wins, {ORACLE}*: the best of these in each workload"
     return [*shown, Text(note, style="dim")]

@@ -61,9 +61,9 @@ def error_rows(runs: list[ErrorRun]) -> Iterator[dict[str, Any]]:
     """A row for each run as it finishes."""
     for run in runs:
         replay, setting = run.workload.replay, run.setting
-        log = simulate(
-            replay, run.policy(), setting.costs(replay), setting.simulation(replay.model)
-        )
+        policy = run.policy()
+        costs = setting.costs(replay, policy.name)
+        log = simulate(replay, policy, costs, setting.simulation(replay.model))
         figures = metrics(log)
         yield {
             "workload": run.workload.name,

@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 
 from experiments.commands import COMMANDS, CONF, Command
 from experiments.configuration import compose_config, options
+from experiments.decision_file import choose_decision
 from experiments.help_text import examples, read_config_text
 from experiments.policy_choice import choose_policies, policy_notes
 from policies.api import NEEDS
@@ -74,7 +75,14 @@ def test_every_draft_is_a_profile(name: str) -> None:
     assert draft_profile(content("draft", name)).name == name
 
 
+@pytest.mark.parametrize("name", group("decision"))
+def test_every_decision_file_holds_the_whole_zoo(name: str) -> None:
+    times = choose_decision(name)
+    assert times is not None and times.name == name
+    assert set(times.policies) >= set(group("policy"))
+
+
 def test_no_config_file_is_left_out() -> None:
-    tested = {"policy", "hardware", "model", "draft"}
+    tested = {"policy", "hardware", "model", "draft", "decision"}
     assert {path.name for path in CONF.iterdir() if path.is_dir() and path.name[0] != "_"} == tested
     assert {path.stem for path in CONF.glob("*.yaml")} == set(COMMANDS)

@@ -1,0 +1,74 @@
+"""HeldReplay: a replay whose requests are read once and then kept, for many runs on one trace."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.replay import Replay
+from traces.request_arrays import RequestArrays
+from traces.window import Window
+
+LIMIT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class _Held:
+    prompt: NDArray[np.int32]
+    arrays: RequestArrays
+    end: int
+
+
+class HeldReplay:
+    """See traces.replay.Replay. The requests first asked for are kept, up to `limit_bytes` in all;
+    others are read each time. Windows, which only the reference engine asks for, are never kept.
+    """
+
+    def __init__(self, replay: Replay, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._replay = replay
+        self._left = limit_bytes
+        self._held: dict[int, _Held] = {}
+        self.model = replay.model
+        self.kind = replay.kind
+        self.gamma_limit = replay.gamma_limit
+        self.fixed_gamma = replay.fixed_gamma
+        self.approximate = replay.approximate
+        self.columns = replay.columns
+        self.request_ids = replay.request_ids
+
+    def prompt(self, request: int) -> NDArray[np.int32]:
+        """See Replay."""
+        return self._request(request).prompt
+
+    def prefill(self, request: int) -> NDArray[np.uint16] | None:
+        """See Replay."""
+        return self._request(request).arrays.prefill
+
+    def first(self, request: int) -> int:
+        """See Replay."""
+        return self._request(request).arrays.first
+
+    def end(self, request: int) -> int:
+        """See Replay."""
+        return self._request(request).end
+
+    def window(self, request: int, start: int, gamma: int) -> Window:
+        """See Replay."""
+        return self._replay.window(request, start, gamma)
+
+    def arrays(self, request: int) -> RequestArrays:
+        """See Replay."""
+        return self._request(request).arrays
+
+    def _request(self, request: int) -> _Held:
+        held = self._held.get(request)
+        if held is None:
+            arrays = self._replay.arrays(request)
+            held = _Held(self._replay.prompt(request), arrays, self._replay.end(request))
+            size = held.prompt.nbytes + sum(
+                part.nbytes for part in arrays if isinstance(part, np.ndarray)
+            )
+            if size <= self._left:
+                self._left -= size
+                self._held[request] = held
+        return held
