@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from policies.errors import UserError
@@ -45,5 +46,11 @@ def read_profile(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 def nanoseconds(amount: int, per_second: float) -> int:
     """Time for `amount` at a rate: ns, rounded up once, exact on the decimal value of the rate."""
-    exact = Fraction(amount) * 10**9 / Fraction(str(per_second))
-    return -(-exact.numerator // exact.denominator)
+    rate = _exact(per_second)
+    return -(-amount * 10**9 * rate.denominator // rate.numerator)
+
+
+@lru_cache(maxsize=256)
+def _exact(rate: float) -> Fraction:
+    # A cost table asks for hundreds of times at a few rates.
+    return Fraction(str(rate))
