@@ -84,6 +84,12 @@ COMMANDS = {
             "a question about the method, answered with numbers: theory or paper",
             positional=("name",),
         ),
+        Command(
+            "bench",
+            "experiments.bench",
+            "measure engines, caches, solvers, decisions and start on this machine",
+            renamed=POLICY_NAMES,
+        ),
         Command("policies", "experiments.policies_command", "list the policies that exist"),
     )
 }

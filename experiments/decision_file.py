@@ -43,12 +43,14 @@ class PolicyTimes:
 
 @dataclass(frozen=True)
 class DecisionFile:
-    """`shape`: sizes that were decided about; `decisions`: layers measured for each policy;
+    """`load_average`: how busy the machine was meanwhile; `shape`: sizes that were decided about;
+    `decisions`: layers measured for each policy;
     `versions`: package -> version; `policies`: name -> times."""
 
     name: str
     cpu: str
     cores: int
+    load_average: float
     versions: dict[str, str]
     source_hash: str
     shape: dict[str, int]

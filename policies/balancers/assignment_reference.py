@@ -26,9 +26,10 @@ def solve_assignment_reference(
     copy_ns: int,
     cpu_extra_ns: int,
     copies_allowed: int,
+    limit_s: float | None = None,
 ) -> tuple[int, int]:
     """One entry per expert -> (join ns, fewest new copies that attain it). Two solves: the join
-    first, then the copies."""
+    first, then the copies; NotSolved if one has no proven optimum after `limit_s` seconds."""
     experts = range(len(kind))
     resident = [e for e in experts if kind[e] == RESIDENT]
     under_way = [e for e in experts if kind[e] == UNDER_WAY]
@@ -59,15 +60,17 @@ def solve_assignment_reference(
     work = pulp.lpSum(cpu_ns[e] * (1 - on_gpu[e]) for e in experts)
     problem += join >= cpu_extra_ns + work - horizon * (1 - any_cpu)
     problem.setObjective(join)
-    _solve(problem)
+    _solve(problem, limit_s)
     best = round(pulp.value(join))
     problem += join <= best + 0.5  # all times are integers; CBC's tolerance is not
     problem.setObjective(pulp.lpSum(on_gpu[e] for e in missing) + 0 * join)
-    _solve(problem)
+    _solve(problem, limit_s)
     return best, sum(round(pulp.value(on_gpu[e])) for e in missing)
 
 
-def _solve(problem: pulp.LpProblem) -> None:
-    status = problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0))
-    if pulp.LpStatus[status] != "Optimal":
-        raise NotSolved(f"assignment program: {pulp.LpStatus[status]}")
+def _solve(problem: pulp.LpProblem, limit_s: float | None) -> None:
+    solver = pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, timeLimit=limit_s)
+    status = pulp.LpStatus[problem.solve(solver)]
+    # At the limit PuLP calls any solution "Optimal" and says only here that it may not be.
+    if status != "Optimal" or problem.sol_status != pulp.LpSolutionOptimal:
+        raise NotSolved(f"assignment program: {status}, without proof of an optimum")

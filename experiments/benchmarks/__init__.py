@@ -1,0 +1,1 @@
+"""What `spac bench` measures, one file a section; ratios come from one run on one machine."""

@@ -1,0 +1,62 @@
+"""Section engines: expert activations that the compiled engine plays per second and core, beside
+the SimPy reference on the same runs."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from experiments.benchmarks.measures import Bench, Measure
+from experiments.benchmarks.scene import Scene, make_scene
+from experiments.benchmarks.timing import core_seconds
+from policies.zoo import ZOO
+from simulator.compiled import simulate_compiled
+from simulator.reference import simulate
+from traces.runlog import RunLog
+
+SECTION = "engines"
+GOALS = {"spac": 3.5, "lru_cpu": 6.0}
+MILLION = 1e6
+
+
+def measure_engines(bench: Bench) -> Iterator[Measure]:
+    """Speed, time of 1,000 passes, ratio to the reference, for SpAc and LRU."""
+    scene, short = make_scene(bench, bench.size.passes), make_scene(bench, bench.size.few_passes)
+    for name, goal in GOALS.items():
+        play(short, name)  # compiled, or loaded from the disk
+        logs: list[RunLog] = []
+        seconds = core_seconds(lambda: logs.append(play(scene, name)), bench.size.repeats)  # noqa: B023
+        rate = activations(scene, logs[-1]) / seconds / MILLION
+        passes = len(logs[-1].passes)
+        yield Measure(
+            SECTION, f"{name}: expert activations per second and core, full log", rate, "million",
+            "at least", goal, note=f"{passes} passes",
+        )  # fmt: skip
+        yield Measure(
+            SECTION, f"{name}: 1,000 passes", seconds * 1000 / passes, "s",
+            *(("at most", 1.0) if name == "spac" else ()),
+        )  # fmt: skip
+        yield ratio_to_reference(short, name, bench.size.repeats)
+
+
+def ratio_to_reference(scene: Scene, name: str, repeats: int) -> Measure:
+    """Time of the reference over that of the compiled engine, on the same short run."""
+    compiled = core_seconds(lambda: play(scene, name), repeats)
+    begin = time.process_time()
+    simulate(scene.replay, ZOO[name](), scene.costs, scene.settings)
+    reference = time.process_time() - begin
+    return Measure(
+        SECTION, f"{name}: times as fast as the SimPy reference", reference / compiled, "x",
+        "at least", 20.0,
+    )  # fmt: skip
+
+
+def play(scene: Scene, name: str) -> RunLog:
+    """One run of the compiled engine."""
+    policy: Any = ZOO[name]()
+    return simulate_compiled(scene.replay, policy, scene.costs, scene.settings)
+
+
+def activations(scene: Scene, log: RunLog) -> int:
+    """Expert activations in a run: rows x layers x top-k."""
+    model = scene.replay.model
+    return int(log.passes["rows"].sum()) * model.layers * model.top_k
