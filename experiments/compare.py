@@ -20,6 +20,7 @@ from experiments.comparison import (
     table_of,
 )
 from experiments.configuration import as_list, as_mapping, options, whole_number
+from experiments.decision_file import as_yaml
 from experiments.machine import capacities_from, machine_from
 from experiments.outputs import new_folder
 from experiments.policy_choice import PolicyChoice, choose_policies
@@ -31,6 +32,7 @@ from experiments.setting import settings_from
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
 from policies.errors import UserError
+from traces.atomic import sha256_of
 from traces.reader import open_trace
 
 SECONDS_BETWEEN_WRITES = 1.0
@@ -134,5 +136,10 @@ def workers_from(workers: int | None, jobs: int) -> int:
 
 
 def digests(jobs: list[Job]) -> dict[str, str]:
-    """SHA-256 of each trace used."""
-    return {str(path): open_trace(path).digest for path in dict.fromkeys(job.trace for job in jobs)}
+    """SHA-256 of each trace and of each file of decision times used."""
+    used = {str(path): open_trace(path).digest for path in dict.fromkeys(job.trace for job in jobs)}
+    for job in jobs:
+        decision = job.setting.decision
+        if decision is not None:
+            used[f"decision {decision.name}"] = sha256_of(as_yaml(decision).encode())
+    return used

@@ -8,6 +8,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
+from experiments.compare import digests
 from experiments.comparison import Job, play, refuse_impossible
 from experiments.configuration import as_list, as_mapping, whole_number
 from experiments.figure_style import save_figure
@@ -32,7 +33,7 @@ def run(config: DictConfig) -> int:
     refuse_impossible([job])
     folder = new_folder(config.outputs, "simulate")
     workload = open_workloads([str(job.trace)], job.acceptance, job.seed)[0]
-    write_run_file(folder, "simulate", config, {str(job.trace): workload.trace.digest})
+    write_run_file(folder, "simulate", config, digests([job]))
     console.print(job.setting.scale_note(workload.replay.model), highlight=False, soft_wrap=True)
     engine = choose_engine(job.choice.build(), job.setting.engine)  # type: ignore[arg-type]
     console.print(f"engine: {engine.engine} ({engine.reason})", highlight=False, soft_wrap=True)

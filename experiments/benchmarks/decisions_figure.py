@@ -1,5 +1,5 @@
-"""The picture of decision times: a bar for the median of each policy, a mark for its 99th
-percentile."""
+"""The picture of decision times: a mark for the median of each policy, another for its
+99th percentile."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -21,14 +21,15 @@ def decisions_figure(times: DecisionFile) -> Figure:
     )
     figure, axes = new_figure(title, height=max(3.0, 0.21 * len(order) + 1.2))
     places = np.arange(len(order))
-    axes.barh(places, medians, color=COLOURS[1], label="median")
     tails = [one.layer_p99_ns / US for _, one in order]
-    axes.plot(tails, places, "D", color=COLOURS[0], markersize=4, label="99 of 100 are faster")
+    axes.hlines(places, medians, tails, color="#BBBBBB", linewidth=1.5)
+    axes.plot(medians, places, "o", color=COLOURS[1], label="median")
+    axes.plot(tails, places, "D", color=COLOURS[0], markersize=5, label="99 of 100 are faster")
     axes.set_yticks(places, [name for name, _ in order], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(order) - 0.5, -0.5)
     axes.set_xscale("log")
     axes.set_xlabel("time of one decision, microseconds (logarithmic)")
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.8)
-    axes.legend(loc="upper right", frameon=False)
+    axes.legend(loc="lower right")
     return figure

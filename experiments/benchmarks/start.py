@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from experiments.benchmarks.measures import Bench, Measure
+from experiments.commands import CONF
 
 SECTION = "start"
 HELP_GOAL_S = 0.5
@@ -54,11 +55,14 @@ def seconds(
     arguments: tuple[str, ...], repeats: int, change: Mapping[str, str] | None = None
 ) -> float:
     """Median wall time of Python with these arguments; an error of it is raised."""
+    # The very code that is running here, wherever the command was called.
+    path = os.pathsep.join(filter(None, (str(CONF.parent), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, **(change or {})}
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
         subprocess.run(
-            [sys.executable, *arguments], env={**os.environ, **(change or {})}, check=True,
+            [sys.executable, *arguments], env=environment, check=True,
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
         times.append(time.perf_counter() - begin)

