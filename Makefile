@@ -11,7 +11,7 @@ help:
 	@echo "make demo       record, compare, draw and run the winner, in under three minutes"
 	@echo "make test       lint, types, import rules, tests"
 	@echo "make test-long  the long studies too"
-	@echo "make bench      time the default comparison"
+	@echo "make bench      measure engines, caches, solvers, decisions, start and grid; keep the results"
 	@echo "make verify-dense  dense replay against decoding really run at gamma 1, 2, 4, 8 on 40 prompts"
 	@echo "make readme     play the README's comparison again and rewrite its table and picture"
 	@echo "make lint       ruff, mypy and the import rules alone"
@@ -33,8 +33,10 @@ test: lint
 test-long: lint
 	$(BIN)/python -m pytest -m "not gpu"
 
+# Without libcachesim its section is left out, with the reason.
 bench: $(STAMP)
-	time $(BIN)/spac compare
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/spac bench copy_to=experiments/results/bench
 
 verify-dense: $(STAMP)
 	$(BIN)/python -m runtime.dense_verification
