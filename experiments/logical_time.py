@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from policies.costs import CostTable
+from runtime.checkpoints import torch_dtype
 from runtime.device import Device
 from runtime.draft_model import open_draft_model
 from runtime.engine import OffloadedEngine
 from runtime.engine_settings import EngineSettings
+from runtime.expert_layout import layout_of
 from runtime.plans import PlanComparison, compare_plans, plans_of
 from runtime.prompts import Prompt
 from runtime.recorder import RecordingSettings, record_dense, record_windowed
@@ -58,9 +60,10 @@ def prove_logical_time(
     longest = max(len(prompt.tokens) for prompt in prompts)
     settings = replace(settings, mode="logical", paced=False)
     used = draft if settings.gamma else None
-    plain = open_target_model(target, dtype=settings.dtype)
+    plain = open_target_model(target, dtype=settings.dtype, expert_format=settings.experts)
     rows = max(longest, settings.gamma + 1)
-    costs = instant_copies(rows, plain.facts.expert_bytes(settings.dtype))
+    layout = layout_of(plain.facts, torch_dtype(settings.dtype), settings.experts)
+    costs = instant_copies(rows, layout.expert_bytes)
     recording = RecordingSettings(
         workload="logical time", gamma=settings.gamma, sampling=settings.sampling,
         max_new_tokens=max_new_tokens, next_layer=True, router_weights=True,

@@ -43,7 +43,9 @@ def lossless(
     name, settings = "text equals plain decoding", engine.settings
     if settings.dtype != "float32" or settings.sampling.mode == "rejection":
         return Proof(name, None, "needs dtype=float32 and greedy or keyed sampling")
-    target = open_target_model(engine.facts.path, dtype=settings.dtype)
+    target = open_target_model(
+        engine.facts.path, dtype=settings.dtype, expert_format=settings.experts
+    )
     proof = prove_lossless(target, [one.tokens for one in prompts], texts, settings, tokens)
     detail = f"{proof.tokens} tokens of {proof.prompts} prompts"
     if proof.first_difference is not None:

@@ -12,8 +12,9 @@ from experiments.record import choose_prompts
 from experiments.winner import Winner, read_winner
 from policies.costs import CostTable
 from policies.errors import UserError
-from runtime.checkpoints import SHIPPED_PAIR, CheckpointFacts, open_target
+from runtime.checkpoints import SHIPPED_PAIR, CheckpointFacts, open_target, torch_dtype
 from runtime.engine_settings import EngineSettings, slots_of_ratio
+from runtime.expert_layout import layout_of
 from runtime.hazards import HazardChecker
 from runtime.prompts import Prompt
 from runtime.standin import StandIn, standin
@@ -156,7 +157,7 @@ def _costs(
 ) -> CostTable:
     shape = ModelInfo(
         facts.name, len(facts.moe_layers), facts.experts, facts.top_k,
-        facts.expert_bytes(settings.dtype),
+        layout_of(facts, torch_dtype(settings.dtype), settings.experts).expert_bytes,
     )  # fmt: skip
     model = model_profile(as_mapping(config["model"]), "model", shape)
     draft = draft_profile(as_mapping(config["draft"]), "draft")

@@ -22,7 +22,9 @@ class CausalModel:
 
         self.module, self.facts = module, facts
         self.device = next(module.parameters()).device
-        self._new_cache = lambda: DynamicCache(config=module.config)
+        # Not told of the config, it keeps all tokens also in layers with a sliding window, whose
+        # mask hides what is too old: only such a cache can be cut back after a rejected draft.
+        self._new_cache = DynamicCache
         self._cache = self._new_cache()
 
     @property

@@ -6,27 +6,37 @@ run.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from policies.errors import UserError
+from runtime.families import FAMILIES
+from runtime.family import Family, attention_cache
+from runtime.routing_rule import TOP_K, RoutingRule
+from runtime.weight_files import stored_tensors, weight_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-TARGET_ARCHITECTURE = "Qwen3MoeForCausalLM"
-DRAFT_ARCHITECTURE = "Qwen3ForCausalLM"
+# Dense models of transformers that can draft; all keep plain keys and values per layer.
+DRAFT_ARCHITECTURES = (
+    "Qwen3ForCausalLM",
+    "Qwen2ForCausalLM",
+    "LlamaForCausalLM",
+    "MistralForCausalLM",
+)
 SHIPPED_PAIR = Path(__file__).parent / "pretrained" / "pair"  # holds target/ and draft/
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """What config.json says. For a dense model the expert fields are zero and `moe_layers` is
-    empty.
+    """What config.json says. For a dense model the expert fields are zero, `moe_layers` is empty
+    and `family` None. kv_elements: of keys and values per token, over all layers.
     """
 
     path: Path
@@ -41,10 +51,16 @@ class CheckpointFacts:
     experts: int
     top_k: int
     expert_width: int
+    kv_elements: int = 0
+    family: Family | None = None
+    routing: RoutingRule = TOP_K
 
-    def expert_bytes(self, dtype: str) -> int:
-        """Bytes of one expert (gate, up and down projections) in `dtype`, a key of DTYPES."""
-        return 3 * self.hidden * self.expert_width * torch_dtype(dtype).itemsize
+    @property
+    def target_family(self) -> Family:
+        """The family of a target; ValueError for a dense model, which has no experts."""
+        if self.family is None:
+            raise ValueError(f"{self.name} is a dense model")
+        return self.family
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -68,100 +84,113 @@ def torch_device(name: str) -> torch.device:
 
 
 def open_target(path: str | Path) -> CheckpointFacts:
-    """Facts of a Qwen3-MoE checkpoint; UserError for anything else."""
-    return _open(Path(path), "target", TARGET_ARCHITECTURE)
+    """Facts of a checkpoint of a known MoE family; UserError for anything else."""
+    folder = Path(path)
+    config = _config(folder, "target")
+    family = FAMILIES.get(str(config.get("model_type")))
+    if family is None or config.get("architectures") != [family.architecture]:
+        known = ", ".join(f"{name} ({one.architecture})" for name, one in FAMILIES.items())
+        raise UserError(
+            f"target={folder}: model_type {config.get('model_type')} with architecture "
+            f"{_architecture(config)} is not supported as a target; known are {known}"
+        )
+    refusal = family.refusal(config)
+    if refusal is not None:
+        raise UserError(f"target={folder}: {refusal}; use another checkpoint")
+    return _checked(folder, "target", lambda: _target_facts(folder, config, family))
 
 
 def open_draft(path: str | Path) -> CheckpointFacts:
-    """Facts of a dense Qwen3 checkpoint; UserError for anything else."""
-    return _open(Path(path), "draft", DRAFT_ARCHITECTURE)
+    """Facts of a dense checkpoint of a known architecture; UserError for anything else."""
+    folder = Path(path)
+    config = _config(folder, "draft")
+    if _architecture(config) not in DRAFT_ARCHITECTURES:
+        raise UserError(
+            f"draft={folder}: architecture {_architecture(config)} is not supported as a draft; "
+            f"known are {', '.join(DRAFT_ARCHITECTURES)}"
+        )
+    return _checked(folder, "draft", lambda: _common_facts(folder, config))
 
 
 def load_target(path: str | Path, device: str = "cpu", dtype: str = "float32") -> "PreTrainedModel":
-    """The transformers module of a Qwen3-MoE checkpoint, in evaluation mode."""
+    """The transformers module of a MoE checkpoint, in evaluation mode."""
     return _load(open_target(path), device, dtype)
 
 
 def load_draft(path: str | Path, device: str = "cpu", dtype: str = "float32") -> "PreTrainedModel":
-    """The transformers module of a dense Qwen3 checkpoint, in evaluation mode."""
+    """The transformers module of a dense checkpoint, in evaluation mode."""
     return _load(open_draft(path), device, dtype)
 
 
-def weight_files(path: Path) -> list[Path]:
-    """The safetensors files of a checkpoint, single or sharded; UserError if one is missing."""
-    index = path / "model.safetensors.index.json"
-    names = ["model.safetensors"]
-    if index.is_file():
-        names = sorted(set(_read_json(index).get("weight_map", {}).values()))
-    missing = [name for name in names if not (path / name).is_file()]
-    if missing or not names:
-        raise UserError(
-            f"{path}: {len(missing)} of {len(names)} weight files missing, "
-            f"first {next(iter(missing), index.name)}; "
-            "only safetensors checkpoints are read, so convert or download it again"
-        )
-    return [path / name for name in names]
-
-
-def _open(path: Path, role: str, architecture: str) -> CheckpointFacts:
+def _config(path: Path, role: str) -> dict[str, Any]:
     if not (path / "config.json").is_file():
         raise UserError(
             f"{role}={path}: no config.json there; give a Hugging Face checkpoint directory"
         )
     config = _read_json(path / "config.json")
-    found = ", ".join(config.get("architectures") or ["none named"])
-    if found != architecture:
-        raise UserError(
-            f"{role}={path}: architecture {found} is not supported; "
-            f"a target must be {TARGET_ARCHITECTURE}, a draft {DRAFT_ARCHITECTURE}"
-        )
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method", "unknown")
         raise UserError(
             f"{role}={path}: quantised weights ({method}) are not supported; "
             "use the bf16 checkpoint"
         )
-    if config.get("use_sliding_window"):
-        raise UserError(
-            f"{role}={path}: sliding-window attention is on, and its cache cannot be cut back "
-            "after a rejected draft; use a checkpoint with use_sliding_window=false"
-        )
+    return config
+
+
+def _architecture(config: dict[str, Any]) -> str:
+    return ", ".join(config.get("architectures") or ["none named"])
+
+
+def _checked(path: Path, role: str, facts: Callable[[], CheckpointFacts]) -> CheckpointFacts:
     weight_files(path)
     try:
-        return _facts(path, architecture, config)
+        return facts()
     except KeyError as missing:
         raise UserError(
             f"{role}={path}: config.json has no {missing}; the checkpoint is damaged"
         ) from None
-
-
-def _facts(path: Path, architecture: str, config: dict[str, Any]) -> CheckpointFacts:
-    layers = int(config["num_hidden_layers"])
-    moe = architecture == TARGET_ARCHITECTURE
-    # Published checkpoints say num_experts, files written by transformers 5 say num_local_experts.
-    experts = (
-        int(config["num_experts" if "num_experts" in config else "num_local_experts"]) if moe else 0
-    )
-    step = int(config.get("decoder_sparse_step", 1))
-    dense = set(config.get("mlp_only_layers") or [])
-    moe_layers = tuple(n for n in range(layers) if moe and n not in dense and (n + 1) % step == 0)
-    if moe and not (moe_layers and 0 < int(config["num_experts_per_tok"]) <= experts):
+    except (TypeError, ValueError) as error:
         raise UserError(
-            f"target={path}: {len(moe_layers)} MoE layers, {experts} experts: nothing to offload"
-        )
+            f"{role}={path}: config.json holds a value that is no number ({error}); "
+            "the checkpoint is damaged"
+        ) from None
+
+
+def _common_facts(path: Path, config: dict[str, Any]) -> CheckpointFacts:
     return CheckpointFacts(
         path=path,
         name=_name(path.resolve()),
-        architecture=architecture,
-        layers=layers,
+        architecture=_architecture(config),
+        layers=int(config["num_hidden_layers"]),
         hidden=int(config["hidden_size"]),
         vocabulary=int(config["vocab_size"]),
         max_positions=int(config["max_position_embeddings"]),
         end_tokens=_end_tokens(path, config),
-        moe_layers=moe_layers,
+        moe_layers=(),
+        experts=0,
+        top_k=0,
+        expert_width=0,
+        kv_elements=attention_cache(config),
+    )
+
+
+def _target_facts(path: Path, config: dict[str, Any], family: Family) -> CheckpointFacts:
+    layers, experts = family.moe_layers(config), family.expert_count(config)
+    top_k = int(config["num_experts_per_tok"])
+    if not (layers and 0 < top_k <= experts):
+        raise UserError(
+            f"target={path}: {len(layers)} MoE layers, {experts} experts, top {top_k}: "
+            "nothing to offload"
+        )
+    return replace(
+        _common_facts(path, config),
+        moe_layers=layers,
         experts=experts,
-        top_k=int(config["num_experts_per_tok"]) if moe else 0,
-        expert_width=int(config["moe_intermediate_size"]) if moe else 0,
+        top_k=top_k,
+        expert_width=int(config[family.width]),
+        kv_elements=family.kv_elements(config),
+        family=family,
+        routing=family.routing(config),
     )
 
 
@@ -195,16 +224,15 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _load(facts: CheckpointFacts, device: str, dtype: str) -> "PreTrainedModel":
     place, number_format = torch_device(device), torch_dtype(dtype)
-    from safetensors import SafetensorError  # imports here, not above: seconds and 400 MB
-    from transformers import Qwen3ForCausalLM, Qwen3MoeForCausalLM
+    stored_tensors(facts.path)  # reports damaged files in plain words
+    import transformers  # here, not above: seconds and 400 MB
     from transformers.utils import logging
 
-    classes = {TARGET_ARCHITECTURE: Qwen3MoeForCausalLM, DRAFT_ARCHITECTURE: Qwen3ForCausalLM}
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # its report of unfit weights takes a screen; ours takes a line
     try:
-        module, report = classes[facts.architecture].from_pretrained(
+        module, report = getattr(transformers, facts.architecture).from_pretrained(
             str(facts.path),
             dtype=number_format,
             local_files_only=True,
@@ -213,10 +241,6 @@ def _load(facts: CheckpointFacts, device: str, dtype: str) -> "PreTrainedModel":
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # reported by us below
         )
-    except SafetensorError as error:
-        raise UserError(
-            f"{facts.path}: unreadable weights ({error}); download or write them again"
-        ) from None
     finally:
         logging.set_verbosity(verbosity)
         if bars:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from runtime.expert_math import Activation, expert_rows
+from runtime.expert_math import Gating, expert_rows
 from runtime.host_arena import HostArena
 from runtime.pace import Pace
 from runtime.row_groups import RowGroup
@@ -14,8 +14,8 @@ from runtime.worker import Job, Worker
 class CpuExperts:
     """One thread, never all cores: copies and the driver need the others."""
 
-    def __init__(self, arena: HostArena, activation: Activation, pace: Pace) -> None:
-        self._arena, self._activation, self._pace = arena, activation, pace
+    def __init__(self, arena: HostArena, gating: Gating, pace: Pace) -> None:
+        self._arena, self._gating, self._pace = arena, gating, pace
         self._worker = Worker("cpu-experts")
 
     def submit(
@@ -35,8 +35,8 @@ class CpuExperts:
         def compute() -> torch.Tensor:
             arena, results, begin = self._arena, [], self._pace.cpu_begin(since_ns)
             for expert, group in zip(experts, groups, strict=True):
-                gate_up, down = arena.gate_up(expert), arena.down(expert)
-                results.append(expert_rows(hidden[group.rows], gate_up, down, self._activation))
+                weights = arena.weights(expert)
+                results.append(expert_rows(hidden[group.rows], weights, self._gating))
             self._pace.cpu_experts(begin, [len(group.rows) for group in groups])
             return torch.cat(results)
 

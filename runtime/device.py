@@ -21,10 +21,11 @@ class DeviceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that can still be allocated."""
+    """Bytes that can still be allocated. shared: both are the same memory."""
 
     host_available: int
     device_available: int
+    shared: bool = False
 
 
 class Device(Protocol):

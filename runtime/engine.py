@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from policies.costs import CostTable
+from policies.errors import UserError
 from policies.session import Session
 from runtime.checkpoints import open_target, torch_dtype
 from runtime.device import Device
@@ -13,15 +14,16 @@ from runtime.draft_model import open_draft_model
 from runtime.engine_core import EngineCore, ModelParts, refuse_clairvoyant
 from runtime.engine_settings import EngineSettings
 from runtime.expert_layout import layout_of
-from runtime.experts import activation_of, connect
+from runtime.experts import connect, gating_of
 from runtime.host_arena import load_arena
-from runtime.memory_plan import check_memory, plan_memory
+from runtime.memory_plan import check_memory
 from runtime.next_layers import NextLayers, horizon_of
 from runtime.observations import Observation
 from runtime.prompts import Prompt, check_prompts
+from runtime.run_memory import plan_run
 from runtime.speculative import SpeculativeDecoder
 from runtime.stopping import StopRule
-from runtime.target_shell import load_shell, shell_bytes
+from runtime.target_shell import load_shell
 from runtime.verify_rules import make_rule
 from traces.runlog import RunLog
 
@@ -46,7 +48,7 @@ class OffloadedEngine:
     ) -> None:
         self.settings, self.device = settings, device
         self.facts = open_target(target)
-        self.layout = layout_of(self.facts, torch_dtype(settings.dtype))
+        self.layout = layout_of(self.facts, torch_dtype(settings.dtype), settings.experts)
         refuse_clairvoyant(policy)
         self.log_path = None if log is None else Path(log)
         self._requests = 0
@@ -58,15 +60,14 @@ class OffloadedEngine:
 
     def _build(self, draft: str | Path | None, policy: Any, costs: CostTable) -> None:
         settings, device, facts, layout = self.settings, self.device, self.facts, self.layout
-        others = shell_bytes(facts, layout.dtype)
-        plan = plan_memory(layout, settings.slots, settings.staging, others)
-        check_memory(plan, device.memory())
+        self.memory_plan = plan_run(facts, draft, settings)
+        check_memory(self.memory_plan, device.memory())
         self.arena = load_arena(facts, layout, device)
         self.target = target = load_shell(facts, device.torch_device, layout.dtype)
         place = str(device.torch_device)
         self.draft = open_draft_model(draft, facts, place, settings.dtype)
-        routers = NextLayers(target.routers, horizon_of(policy.needs), facts.top_k)
-        parts = ModelParts(facts.name, facts.top_k, self.arena, activation_of(target), routers)
+        routers = NextLayers(target.routers, horizon_of(policy.needs), facts.top_k, facts.routing)
+        parts = ModelParts(facts.name, facts.top_k, self.arena, gating_of(target), routers)
         self._core = EngineCore(parts, device, policy, costs, settings, self.log_path)
         connect(target, self._core.driver.forward)
         rule = make_rule(settings.sampling, facts.vocabulary, device.torch_device)
@@ -95,6 +96,7 @@ class OffloadedEngine:
         facts = self.facts if self.draft is None else self.draft.facts
         positions = min(self.facts.max_positions, facts.max_positions)
         room = max_new_tokens + self.settings.gamma
+        self._check_context(len(prompt) + room)
         check_prompts(
             [Prompt(f"number {request}", tuple(prompt))], self.facts.vocabulary, room, positions
         )
@@ -105,6 +107,14 @@ class OffloadedEngine:
         except (Exception, KeyboardInterrupt):
             self._core.abandon()
             raise
+
+    def _check_context(self, tokens: int) -> None:
+        planned = self.settings.planned_context(self.facts.max_positions)
+        if planned < tokens <= self.facts.max_positions:
+            raise UserError(
+                f"{tokens} tokens of prompt, text and drafts, but memory is planned for "
+                f"{planned}; raise context"
+            )
 
     def runlog(self) -> RunLog:
         """The log of an engine without a directory, once it is closed."""

@@ -16,7 +16,7 @@ from policies.session import Session
 from runtime.cpu_experts import CpuExperts
 from runtime.device import Device, DeviceError
 from runtime.engine_settings import EngineSettings
-from runtime.expert_math import Activation
+from runtime.expert_math import Gating
 from runtime.host_arena import HostArena
 from runtime.layer_driver import LayerDriver
 from runtime.layer_executor import LayerExecutor
@@ -41,7 +41,7 @@ class ModelParts:
     name: str
     top_k: int
     arena: HostArena
-    activation: Activation
+    gating: Gating
     next_layers: NextLayers
     trace: str = ""
     trace_digest: str = ""
@@ -77,8 +77,8 @@ class EngineCore:
         info = _run_info(parts, policy, settings, device.name)
         self.log = MeasuredLog(RunLogBuilder(info, self.log_path))
         self.pace = pace = _pace(device, policy, costs, settings)
-        self._cpu = CpuExperts(parts.arena, parts.activation, pace)
-        kernel = HostLoop(pool, parts.activation, pace)
+        self._cpu = CpuExperts(parts.arena, parts.gating, pace)
+        kernel = HostLoop(pool, parts.gating, pace)
         executor = LayerExecutor(device, self.transfers, self._cpu, kernel, layout.experts, pace)
         self.driver = LayerDriver(
             device, self.observed, self.transfers, executor, parts.next_layers, costs, self.log,
@@ -181,6 +181,7 @@ def _run_info(parts: ModelParts, policy: Any, settings: EngineSettings, device: 
         approximate=False,
         notes={
             "dtype": settings.dtype,
+            "experts": settings.experts,
             "gamma": str(settings.gamma),
             "sampling": f"{sampling.mode} T={sampling.temperature} seed={sampling.seed}",
             "paced": str(settings.paced).lower(),

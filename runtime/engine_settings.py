@@ -6,10 +6,12 @@ from typing import Literal
 
 from policies.api import Shape
 from policies.errors import UserError
+from runtime.expert_layout import EXPERT_FORMATS, SAME
 from runtime.truncation import ALL_TOKENS, Truncation
 from traces.manifest import SamplingInfo
 
 Mode = Literal["live", "logical"]
+DEFAULT_CONTEXT = 4096
 KEYED = SamplingInfo("keyed", 0.8, 0)
 
 
@@ -19,7 +21,9 @@ class EngineSettings:
 
     live: decisions see what has landed by then. logical: the link is drained before each decision,
     so that plans depend on no timing. paced: stretch all work to the times of the cost
-    table. hardware: name of the profile, for the log.
+    table. hardware: name of the profile, for the log. experts: format in which experts are stored,
+    see `expert_layout`. context: tokens of a text, drafts included, for which keys and values are
+    planned; None: DEFAULT_CONTEXT, or what the model reads if that is less.
     """
 
     slots: int
@@ -32,6 +36,8 @@ class EngineSettings:
     launch_early: bool = False
     paced: bool = False
     hardware: str = "stand-in"
+    experts: str = SAME
+    context: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in ("live", "logical"):
@@ -40,6 +46,22 @@ class EngineSettings:
             raise UserError(f"staging={self.staging} must not be negative")
         if self.gamma < 0:
             raise UserError(f"gamma={self.gamma} must not be negative")
+        if self.experts not in EXPERT_FORMATS:
+            raise UserError(
+                f"experts={self.experts} is unknown; use one of {', '.join(EXPERT_FORMATS)}"
+            )
+        if self.context is not None and self.context < 1:
+            raise UserError(f"context={self.context} must be at least 1")
+
+    def planned_context(self, max_positions: int) -> int:
+        """Tokens for which keys and values are planned; UserError beyond what the model reads."""
+        if self.context is None:
+            return min(DEFAULT_CONTEXT, max_positions)
+        if self.context > max_positions:
+            raise UserError(
+                f"context={self.context}: the model reads at most {max_positions} tokens"
+            )
+        return self.context
 
     def shape(self, layers: int, experts: int, top_k: int) -> Shape:
         """What a policy is told of the sizes."""

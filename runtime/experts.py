@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from runtime.expert_math import Gating
 from runtime.target_model import TargetModel
 
 IMPLEMENTATION = "offloaded"
@@ -34,13 +35,11 @@ def connect(target: TargetModel, forward: ExpertsForward) -> None:
     from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
     ALL_EXPERTS_FUNCTIONS.register(IMPLEMENTATION, offloaded_experts)
-    for layer, number in enumerate(target.facts.moe_layers):
-        target.module.model.layers[number].mlp.experts.layer_hook = LayerHook(layer, forward)
+    for layer, experts in enumerate(target.experts):
+        experts.layer_hook = LayerHook(layer, forward)  # type: ignore[assignment]
     target.module.set_experts_implementation(IMPLEMENTATION)
 
 
-def activation_of(target: TargetModel) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The activation between an expert's gate and its down projection."""
-    first = target.module.model.layers[target.facts.moe_layers[0]].mlp.experts
-    activation: Callable[[torch.Tensor], torch.Tensor] = first.act_fn
-    return activation
+def gating_of(target: TargetModel) -> Gating:
+    """What happens between the two matrices of an expert."""
+    return target.facts.target_family.gating(target.experts[0])

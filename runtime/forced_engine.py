@@ -14,7 +14,7 @@ from policies.errors import UserError
 from policies.session import Session
 from runtime.engine_core import EngineCore, ModelParts, refuse_clairvoyant
 from runtime.engine_settings import EngineSettings
-from runtime.experts import activation_of, connect
+from runtime.experts import connect, gating_of
 from runtime.forced_routing import ForcedNextLayers, ForcedRouting
 from runtime.next_layers import NextLayers, horizon_of
 from runtime.random_model import RandomModel
@@ -51,7 +51,7 @@ class ForcedEngine:
             shape.name,
             shape.top_k,
             model.arena,
-            activation_of(model.target),
+            gating_of(model.target),
             ForcedNextLayers(own, self._routing, horizon),
             *trace,
         )

@@ -13,39 +13,71 @@ WASTE_ALLOWED = 1.01  # of the bytes asked for
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes: all experts on the host in one block; on the device slots, staging buffers and the
-    target's other weights.
+    """Bytes. On the host: `host`, all experts in one block. On the device: the target's other
+    weights (`dense`), the draft's, keys and values of both, staging buffers and slots.
+
+    slot_bytes: of one slot; kv_token_bytes: of one token of context.
     """
 
     host: int
+    dense: int
+    draft: int
+    kv: int
+    staging: int
     slots: int
-    others: int
+    slot_bytes: int
+    kv_token_bytes: int = 0
 
     @property
     def device(self) -> int:
         """Bytes of device memory."""
-        return self.slots + self.others
+        return self.dense + self.draft + self.kv + self.staging + self.slots
+
+    def parts(self) -> dict[str, int]:
+        """Device memory by part, in the order in which it is taken."""
+        names = ("dense", "draft", "kv", "staging", "slots")
+        return {name: getattr(self, name) for name in names}
 
 
-def plan_memory(layout: ExpertLayout, slots: int, staging: int, others: int = 0) -> MemoryPlan:
-    """The bytes of one host arena and one pool of slots, beside `others` on the device."""
-    pool = (slots + staging) * layout.row_bytes
-    return MemoryPlan(layout.total * layout.row_bytes, pool, others)
+def plan_memory(
+    layout: ExpertLayout,
+    slots: int,
+    staging: int,
+    dense: int = 0,
+    draft: int = 0,
+    kv_token_bytes: int = 0,
+    context: int = 0,
+) -> MemoryPlan:
+    """The bytes of one host arena and one pool of slots, beside the weights of the models and keys
+    and values of `context` tokens.
+    """
+    return MemoryPlan(
+        host=layout.total * layout.row_bytes,
+        dense=dense,
+        draft=draft,
+        kv=kv_token_bytes * context,
+        staging=staging * layout.row_bytes,
+        slots=slots * layout.row_bytes,
+        slot_bytes=layout.row_bytes,
+        kv_token_bytes=kv_token_bytes,
+    )
 
 
 def check_memory(plan: MemoryPlan, available: Memory) -> None:
-    """UserError with both numbers if the plan does not fit."""
+    """UserError with the numbers and what would fit, if the plan does not."""
     if plan.host > available.host_available:
         raise UserError(
-            f"the experts need {plan.host / GIB:.2f} GiB of host memory, "
-            f"{available.host_available / GIB:.2f} GiB are available; use a smaller model, "
-            "dtype=bfloat16, or close other programs"
+            f"the experts need {_gib(plan.host)} of host memory, "
+            f"{_gib(available.host_available)} are available; use a smaller model, "
+            "dtype=bfloat16, experts=int8, or close other programs"
         )
-    if plan.device > available.device_available:
+    room = available.device_available - (plan.host if available.shared else 0)
+    if plan.device > room:
+        parts = " + ".join(f"{name} {_gib(size)}" for name, size in plan.parts().items() if size)
+        beside = " beside the experts" if available.shared else ""
         raise UserError(
-            f"slots and other weights need {plan.slots / GIB:.2f} + {plan.others / GIB:.2f} GiB of "
-            f"device memory, {available.device_available / GIB:.2f} GiB are available; lower "
-            "cache_ratio, slots or staging"
+            f"{parts} = {_gib(plan.device)} of device memory, {_gib(room)} are available{beside}; "
+            f"{_remedy(plan, plan.device - room)}"
         )
 
 
@@ -60,3 +92,17 @@ def check_reservation(blocks: int, size: int, reserved_bytes: Callable[[int], in
             f"{asked / GIB:.2f} GiB; allocate one block for all experts, with exact page-locking"
         )
     return taken
+
+
+def _remedy(plan: MemoryPlan, excess: int) -> str:
+    """The largest single change that makes the plan fit, for each change that can."""
+    slots = (plan.slots - excess) // plan.slot_bytes
+    remedies = [f"lower slots to {slots}"] if slots >= 1 else []
+    if plan.kv_token_bytes:
+        context = (plan.kv - excess) // plan.kv_token_bytes
+        remedies += [f"lower context to {context} tokens"] if context >= 1 else []
+    return " or ".join(remedies) or "use a smaller target or draft, dtype=bfloat16, or experts=int8"
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.2f} GiB"

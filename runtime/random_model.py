@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 from policies.errors import UserError
-from runtime.checkpoints import TARGET_ARCHITECTURE, CheckpointFacts
+from runtime.checkpoints import CheckpointFacts
 from runtime.device import Device
 from runtime.expert_layout import ExpertLayout
+from runtime.expert_math import ExpertWeights
+from runtime.families.qwen3_moe import QWEN3_MOE
 from runtime.host_arena import HostArena
 from runtime.memory_plan import GIB, check_memory, check_reservation, plan_memory
 from runtime.model_shape import LONGEST_TEXT, ModelShape, transformers_config
@@ -25,6 +27,9 @@ HOST_SHARE = 0.7  # of the free host memory that experts may take
 
 class CyclicArena(HostArena):
     """`rows` uint8 [distinct * experts, row_bytes]; layer l finds its experts in l mod distinct."""
+
+    def weights(self, expert: int) -> ExpertWeights:
+        return super().weights(expert % len(self.rows))
 
     def gate_up(self, expert: int) -> torch.Tensor:
         return super().gate_up(expert % len(self.rows))
@@ -167,7 +172,7 @@ def _facts(shape: ModelShape) -> CheckpointFacts:
     return CheckpointFacts(
         path=Path(shape.name),
         name=shape.name,
-        architecture=TARGET_ARCHITECTURE,
+        architecture=QWEN3_MOE.architecture,
         layers=shape.layers,
         hidden=shape.hidden,
         vocabulary=shape.vocabulary,
@@ -177,4 +182,5 @@ def _facts(shape: ModelShape) -> CheckpointFacts:
         experts=shape.experts,
         top_k=shape.top_k,
         expert_width=shape.expert_width,
+        family=QWEN3_MOE,
     )

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from policies.errors import UserError
+from runtime.checkpoints import torch_dtype
 from runtime.draft_model import DraftModel
+from runtime.expert_layout import layout_of
 from runtime.margins import NEAR_TIE, MarginLog, NearTie
 from runtime.prompts import Prompt, check_prompts
 from runtime.recorded_rows import RecordedRows
@@ -101,7 +103,7 @@ class RecordingSession:
         self._texts: dict[int, tuple[int, ...]] = {}
         self._skipped: list[int] = []
         self._tokens = 0
-        self.capture = RoutingCapture(target.routers, lookahead)
+        self.capture = RoutingCapture(target.routers, lookahead, target.facts.routing)
         self.margins = MarginLog() if margins is None else margins
         self.stop = StopRule(settings.max_new_tokens, target.facts.end_tokens)
 
@@ -118,7 +120,7 @@ class RecordingSession:
                 layers=len(facts.moe_layers),
                 experts=facts.experts,
                 top_k=facts.top_k,
-                expert_bytes=facts.expert_bytes(dtype),
+                expert_bytes=layout_of(facts, torch_dtype(dtype)).expert_bytes,
             ),
             draft=None if self._draft is None else self._draft.facts.name,
             sampling=settings.sampling,

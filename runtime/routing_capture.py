@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from runtime.next_layers import RouterWeights
+from runtime.routing_rule import TOP_K, RoutingRule
 from traces.rows import FILLER
 
 
@@ -31,21 +33,20 @@ class Routing:
 
 
 class RoutingCapture:
-    """Listens to router modules (`mlp.gate` of each MoE layer, in order) between `__enter__` and
-    `__exit__`.
+    """Listens to router modules (of each MoE layer, in order) between `__enter__` and `__exit__`.
 
-    A router must return (logits [n, experts], weights [n, K], indices [n, K]), as transformers'
-    Qwen3-MoE does. lookahead: distances h = 1..lookahead to predict; costs one small matrix product
-    each, 0 for none.
+    A router must return (logits [n, experts], weights [n, K], indices [n, K]), as those of the
+    known families do. rule: how it chooses. lookahead: distances h = 1..lookahead to predict;
+    costs one small matrix product each, 0 for none.
     """
 
-    def __init__(self, routers: list[nn.Module], lookahead: int = 0) -> None:
-        self._routers, self._lookahead = routers, lookahead
+    def __init__(
+        self, routers: list[nn.Module], lookahead: int = 0, rule: RoutingRule = TOP_K
+    ) -> None:
+        self._routers, self._lookahead, self._rule = routers, lookahead, rule
         self._seen: list[tuple[torch.Tensor, ...]] = []
         self._hooks: list[Any] = []
-        self._stacked = (
-            torch.stack([router.weight.detach() for router in routers]) if lookahead else None
-        )
+        self._later = RouterWeights.stacked(routers) if lookahead else None
 
     def __enter__(self) -> "RoutingCapture":
         self._hooks = [router.register_forward_hook(self._store) for router in self._routers]
@@ -75,11 +76,14 @@ class RoutingCapture:
             raise RuntimeError(f"{len(seen)} router calls captured, expected {len(self._routers)}")
         inputs, logits, weights, indices = (torch.stack(part) for part in zip(*seen, strict=True))
         top_k = indices.shape[-1]
+        # DeepSeek-V2 leaves them in no particular order.
+        weights, order = torch.sort(weights.float(), dim=-1, descending=True, stable=True)
+        indices = indices.gather(-1, order)
         return Routing(
             experts=_rows_first(indices).astype(np.uint16),
-            weights=_rows_first(weights.float()).astype(np.float16),
+            weights=_rows_first(weights).astype(np.float16),
             next_layer=self._predict(inputs, top_k) if self._lookahead else None,
-            margins=_rows_first(_margins(logits.float(), top_k)),
+            margins=_rows_first(self._rule.margins(logits.float(), top_k)),
         )
 
     def _store(self, router: nn.Module, inputs: tuple[torch.Tensor, ...], output: Any) -> None:
@@ -87,23 +91,14 @@ class RoutingCapture:
         self._seen.append((inputs[0].reshape(len(logits), -1), logits, weights, indices))
 
     def _predict(self, inputs: torch.Tensor, top_k: int) -> NDArray[np.uint16]:
-        assert self._stacked is not None
+        assert self._later is not None
         layers, rows, _ = inputs.shape
         predicted = np.full((self._lookahead, rows, layers, top_k), FILLER, np.uint16)
         for distance in range(1, min(self._lookahead, layers - 1) + 1):
-            # Softmax keeps the order of logits, so the top of the logits is what the router would
-            # choose.
-            logits = torch.bmm(inputs[:-distance], self._stacked[distance:].transpose(1, 2))
-            chosen = torch.topk(logits.float(), top_k, dim=-1).indices
+            logits = self._later.logits(inputs[:-distance], distance)
+            chosen = self._rule.choose(logits.float(), top_k)
             predicted[distance - 1, :, : layers - distance] = _rows_first(chosen)
         return predicted
-
-
-def _margins(logits: torch.Tensor, top_k: int) -> torch.Tensor:
-    if logits.shape[-1] == top_k:
-        return torch.full(logits.shape[:-1], float("inf"))
-    best = torch.topk(logits, top_k + 1, dim=-1).values
-    return best[..., -2] - best[..., -1]
 
 
 def _rows_first(tensor: torch.Tensor) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from runtime.expert_math import Activation, expert_rows
+from runtime.expert_math import Gating, expert_rows
 from runtime.pace import Pace
 from runtime.slots import SlotPool
 
@@ -37,8 +37,8 @@ class SlotKernel(Protocol):
 class HostLoop:
     """For a device whose memory the host may read: one product per expert, on its rows alone."""
 
-    def __init__(self, pool: SlotPool, activation: Activation, pace: Pace) -> None:
-        self._pool, self._activation, self._pace = pool, activation, pace
+    def __init__(self, pool: SlotPool, gating: Gating, pace: Pace) -> None:
+        self._pool, self._gating, self._pace = pool, gating, pace
 
     def compute(
         self,
@@ -57,7 +57,7 @@ class HostLoop:
             slot = slots[number]
             rows, places = (experts == number).nonzero(as_tuple=True)
             contributions[rows, places] = expert_rows(
-                hidden[rows], pool.gate_up(slot), pool.down(slot), self._activation
+                hidden[rows], pool.weights(slot), self._gating
             )
             begin = self._pace.gpu_expert(begin, len(rows))
 
@@ -67,8 +67,8 @@ class MaskedLoop:
     belongs to others is masked out. Slow where the host does not know the experts.
     """
 
-    def __init__(self, pool: SlotPool, activation: Activation) -> None:
-        self._pool, self._activation = pool, activation
+    def __init__(self, pool: SlotPool, gating: Gating) -> None:
+        self._pool, self._gating = pool, gating
 
     def compute(
         self,
@@ -83,7 +83,7 @@ class MaskedLoop:
         for number in range(len(slot_of)) if numbers is None else numbers:
             slot = slot_of[number : number + 1]
             row = pool.rows.index_select(0, slot.clamp(min=0).long())[0]
-            values = expert_rows(hidden, layout.gate_up(row), layout.down(row), self._activation)
+            values = expert_rows(hidden, layout.weights(row), self._gating)
             chosen = (experts == number) & (slot >= 0)
             # In place and by mask: unfilled places may hold anything, also NaN.
             contributions.copy_(

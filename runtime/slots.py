@@ -6,6 +6,7 @@ import torch
 
 from runtime.device import Device
 from runtime.expert_layout import ExpertLayout
+from runtime.expert_math import ExpertWeights
 
 
 def slot_name(slot: int) -> tuple[str, int]:
@@ -25,6 +26,11 @@ class SlotPool:
         self.slots, self.staging = slots, staging
         self.rows = device.alloc_device((slots + staging, layout.row_bytes), torch.uint8)
         self._last_reader: list[Any] = [None] * (slots + staging)
+        self._weights = [layout.weights(row) for row in self.rows]
+
+    def weights(self, slot: int) -> ExpertWeights:
+        """Views of all that a slot holds."""
+        return self._weights[slot]
 
     def gate_up(self, slot: int) -> torch.Tensor:
         """[2 * width, hidden] of a slot."""

@@ -178,7 +178,7 @@ class StandIn:
     def memory(self) -> Memory:
         host = available_host_bytes()
         device = host if self._device_bytes is None else self._device_bytes - self._allocated
-        return Memory(host, device)
+        return Memory(host, device, shared=self._device_bytes is None)
 
     def clock_ns(self) -> int:
         return time.monotonic_ns()

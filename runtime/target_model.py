@@ -1,4 +1,4 @@
-"""The target: a Qwen3-MoE model with a KV cache and its routers in layer order."""
+"""The target: a MoE model with a KV cache and its routers in layer order."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ from torch import nn
 
 from runtime.causal_model import CausalModel
 from runtime.checkpoints import load_target, open_target
+from runtime.expert_layout import INT8, SAME
+from runtime.rounded_experts import round_experts
 
 
 class TargetModel(CausalModel):
@@ -14,10 +16,22 @@ class TargetModel(CausalModel):
     @property
     def routers(self) -> list[nn.Module]:
         """Router modules of the MoE layers; each returns (logits, weights, indices)."""
-        layers = self.module.model.layers
-        return [layers[number].mlp.gate for number in self.facts.moe_layers]
+        return self.facts.target_family.routers(self.module, self.facts.moe_layers)
+
+    @property
+    def experts(self) -> list[nn.Module]:
+        """Experts modules of the MoE layers."""
+        return self.facts.target_family.experts_modules(self.module, self.facts.moe_layers)
 
 
-def open_target_model(path: str | Path, device: str = "cpu", dtype: str = "float32") -> TargetModel:
-    """Load a checkpoint as a target; UserError if it is not a readable Qwen3-MoE checkpoint."""
-    return TargetModel(load_target(path, device, dtype), open_target(path))
+def open_target_model(
+    path: str | Path, device: str = "cpu", dtype: str = "float32", expert_format: str = SAME
+) -> TargetModel:
+    """Load a checkpoint as a target; UserError if it is none of a known family.
+
+    expert_format int8: experts with the values that int8 storage would give back.
+    """
+    target = TargetModel(load_target(path, device, dtype), open_target(path))
+    if expert_format == INT8:
+        round_experts(target.experts, target.facts.target_family.names)
+    return target

@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 
-from runtime.checkpoints import DRAFT_ARCHITECTURE, TARGET_ARCHITECTURE
-
 Weights = dict[str, torch.Tensor]
 
 
@@ -148,7 +146,7 @@ def _common_config(shape: TinyShape) -> dict[str, Any]:
 
 def _target_config(shape: TinyShape) -> dict[str, Any]:
     return _common_config(shape) | {
-        "architectures": [TARGET_ARCHITECTURE],
+        "architectures": ["Qwen3MoeForCausalLM"],
         "model_type": "qwen3_moe",
         "num_hidden_layers": shape.layers,
         "num_experts": shape.experts,
@@ -162,7 +160,7 @@ def _target_config(shape: TinyShape) -> dict[str, Any]:
 
 def _draft_config(shape: TinyShape) -> dict[str, Any]:
     return _common_config(shape) | {
-        "architectures": [DRAFT_ARCHITECTURE],
+        "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",
         "num_hidden_layers": shape.draft_layers,
     }

@@ -16,9 +16,10 @@ from runtime.checkpoints import (
     open_target,
     torch_device,
     torch_dtype,
-    weight_files,
 )
+from runtime.expert_layout import layout_of
 from runtime.tiny import TinyShape, make_tiny_pair
+from runtime.weight_files import weight_files
 
 
 def edit_config(folder: Path, **changes: object) -> None:
@@ -37,8 +38,8 @@ def test_facts_of_a_target(tiny_path: Path) -> None:
     assert (facts.layers, facts.moe_layers) == (4, (0, 2, 3))
     assert (facts.experts, facts.top_k, facts.vocabulary) == (8, 2, 64)
     assert facts.end_tokens == {5}
-    assert facts.expert_bytes("float32") == 3 * 32 * 24 * 4
-    assert facts.expert_bytes("bfloat16") == 3 * 32 * 24 * 2
+    assert layout_of(facts, torch.float32).expert_bytes == 3 * 32 * 24 * 4
+    assert layout_of(facts, torch.bfloat16).expert_bytes == 3 * 32 * 24 * 2
 
 
 def test_facts_of_a_published_size(pair: tuple[Path, Path]) -> None:
@@ -53,7 +54,7 @@ def test_facts_of_a_published_size(pair: tuple[Path, Path]) -> None:
     )
     facts = open_target(pair[0])
     assert (len(facts.moe_layers), facts.experts) == (48, 128)
-    assert facts.expert_bytes("bfloat16") == 9 * 2**20
+    assert layout_of(facts, torch.bfloat16).expert_bytes == 9 * 2**20
 
 
 def test_sparse_step_skips_layers(pair: tuple[Path, Path]) -> None:
@@ -93,7 +94,7 @@ def test_reading_facts_imports_no_model_class(tiny_path: Path) -> None:
     program = (
         "import sys; from runtime.checkpoints import open_target; "
         f"open_target({str(tiny_path / 'target')!r}); "
-        "assert not any('qwen3_moe' in name for name in sys.modules)"
+        "assert 'transformers' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -101,10 +102,14 @@ def test_reading_facts_imports_no_model_class(tiny_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"architectures": ["MixtralForCausalLM"]}, "MixtralForCausalLM is not supported"),
+        (
+            {"architectures": ["MixtralForCausalLM"]},
+            r"qwen3_moe with architecture MixtralForCausalLM is not supported.*olmoe",
+        ),
         ({"architectures": None}, "none named"),
+        ({"model_type": "mamba"}, r"model_type mamba .* known are qwen3_moe \(Qwen3Moe"),
         ({"quantization_config": {"quant_method": "gptq"}}, "gptq"),
-        ({"use_sliding_window": True}, "sliding-window"),
+        ({"num_hidden_layers": "many"}, "holds a value that is no number"),
         ({"hidden_size": None}, "hidden_size"),
         ({"num_experts_per_tok": 9}, "8 experts"),
         ({"mlp_only_layers": [0, 1, 2]}, "0 MoE layers"),
@@ -119,9 +124,9 @@ def test_unfit_targets_are_refused(
 
 
 def test_roles_are_not_exchangeable(pair: tuple[Path, Path]) -> None:
-    with pytest.raises(UserError, match="a target must be Qwen3MoeForCausalLM"):
+    with pytest.raises(UserError, match="model_type qwen3 with architecture Qwen3ForCausalLM"):
         open_target(pair[1])
-    with pytest.raises(UserError, match="a draft Qwen3ForCausalLM"):
+    with pytest.raises(UserError, match="Qwen3MoeForCausalLM is not supported as a draft"):
         open_draft(pair[0])
 
 

@@ -12,8 +12,9 @@ from safetensors.torch import save_file
 from policies.errors import UserError
 from runtime.checkpoints import CheckpointFacts, open_target
 from runtime.expert_layout import layout_of
-from runtime.expert_math import expert_rows
-from runtime.expert_names import DOWN, GATE, UP, parse_expert_tensor
+from runtime.expert_math import activated, expert_rows
+from runtime.expert_names import DOWN, GATE, UP, ExpertNames
+from runtime.families import FAMILIES
 from runtime.host_arena import HostArena, load_arena
 
 HIDDEN, WIDTH, EXPERTS, LAYERS = 8, 12, 3, 2  # not square: exchanged projections have other shapes
@@ -62,8 +63,11 @@ def named(parts: Parts, scheme: str) -> Weights:
 def written(folder: Path, weights: Weights, shards: int = 1, seed: int = 0) -> CheckpointFacts:
     """A checkpoint directory with these expert tensors in shuffled order over some files."""
     folder.mkdir(parents=True, exist_ok=True)
+    mixtral = any(".block_sparse_moe." in name for name in weights)
+    family = FAMILIES["mixtral" if mixtral else "qwen3_moe"]
     config = {
-        "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe",
+        "architectures": [family.architecture], "model_type": family.model_type,
+        "num_attention_heads": 1, "intermediate_size": WIDTH,
         "num_hidden_layers": LAYERS, "hidden_size": HIDDEN, "vocab_size": 16,
         "max_position_embeddings": 32, "num_experts": EXPERTS, "num_experts_per_tok": 2,
         "moe_intermediate_size": WIDTH, "decoder_sparse_step": 1, "mlp_only_layers": [],
@@ -96,7 +100,7 @@ def reference(hidden: torch.Tensor, one: Weights) -> torch.Tensor:
 
 
 def computed(hidden: torch.Tensor, arena: HostArena, key: int) -> torch.Tensor:
-    return expert_rows(hidden, arena.gate_up(key), arena.down(key), torch.nn.functional.silu)
+    return expert_rows(hidden, arena.weights(key), activated(torch.nn.functional.silu))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -137,14 +141,16 @@ def test_weights_are_converted_to_the_compute_dtype(tmp_path: Path) -> None:
 def test_a_missing_projection_is_named(tmp_path: Path) -> None:
     weights = named(random_parts(), "gate_up_down")
     del weights["model.layers.1.mlp.experts.2.up_proj.weight"]
-    with pytest.raises(UserError, match="1 expert projections missing, first up of MoE layer 1"):
+    with pytest.raises(UserError, match="1 expert projections missing, first up of layer 1, exp"):
         load(written(tmp_path / "checkpoint", weights))
 
 
 def test_a_projection_that_comes_twice_is_refused(tmp_path: Path) -> None:
     weights = named(random_parts(), "gate_up_down")
-    weights["model.layers.0.block_sparse_moe.experts.0.w1.weight"] = torch.zeros(WIDTH, HIDDEN)
-    with pytest.raises(UserError, match="gate projection of layer 0, expert 0 comes twice"):
+    weights |= {
+        name: tensor for name, tensor in named(random_parts(), "fused").items() if ".0." in name
+    }
+    with pytest.raises(UserError, match=r"of layer 0, expert 0 comes twice, in .* and model"):
         load(written(tmp_path / "checkpoint", weights))
 
 
@@ -174,7 +180,7 @@ def test_unknown_names_among_the_experts_are_refused(rest: str, tmp_path: Path) 
     ],
 )
 def test_other_tensors_are_not_taken_for_experts(name: str) -> None:
-    assert parse_expert_tensor(name) is None
+    assert ExpertNames().parse(name) is None
 
 
 def test_a_damaged_file_is_reported(tmp_path: Path) -> None:

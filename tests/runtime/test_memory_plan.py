@@ -43,10 +43,55 @@ def test_too_little_host_memory_is_refused_with_both_numbers() -> None:
         check_memory(plan, Memory(int(41.2 * GIB), 24 * GIB))
 
 
-def test_too_little_device_memory_is_refused_with_both_numbers() -> None:
-    plan = plan_memory(QWEN3, slots=3_000, staging=2, others=2 * GIB)
-    with pytest.raises(UserError, match=r"need 26\.38 \+ 2\.00 GiB of device memory, 24\.00"):
+KV = 96 * 1024  # bytes of keys and values per token
+
+
+def test_the_parts_add_up_and_are_named() -> None:
+    plan = plan_memory(
+        QWEN3, slots=3_000, staging=2, dense=3 * GIB, draft=GIB, kv_token_bytes=KV, context=8_192
+    )
+    assert plan.parts() == {
+        "dense": 3 * GIB, "draft": GIB, "kv": 768 * 2**20, "staging": 2 * 9_437_184,
+        "slots": 3_000 * 9_437_184,
+    }  # fmt: skip
+    assert plan.device == sum(plan.parts().values())
+
+
+def test_too_little_device_memory_is_refused_with_what_would_fit() -> None:
+    asked = {"staging": 2, "dense": 2 * GIB, "kv_token_bytes": KV, "context": 4_096}
+    plan = plan_memory(QWEN3, slots=3_000, **asked)
+    message = (
+        r"dense 2\.00 GiB \+ kv 0\.38 GiB \+ staging 0\.02 GiB \+ slots 26\.37 GiB = 28\.76 GiB of "
+        r"device memory, 24\.00 GiB are available; lower slots to 2458$"
+    )
+    with pytest.raises(UserError, match=message):
         check_memory(plan, Memory(64 * GIB, 24 * GIB))
+    check_memory(plan_memory(QWEN3, slots=2_458, **asked), Memory(64 * GIB, 24 * GIB))
+    with pytest.raises(UserError):
+        check_memory(plan_memory(QWEN3, slots=2_459, **asked), Memory(64 * GIB, 24 * GIB))
+
+
+def test_a_long_context_can_be_what_is_too_much() -> None:
+    asked = {"slots": 2_400, "staging": 0, "kv_token_bytes": KV}
+    memory = Memory(64 * GIB, 24 * GIB)
+    with pytest.raises(UserError, match=r"lower slots to \d+ or lower context to 31744 tokens"):
+        check_memory(plan_memory(QWEN3, **asked, context=40_000), memory)
+    check_memory(plan_memory(QWEN3, **asked, context=31_744), memory)
+    with pytest.raises(UserError):
+        check_memory(plan_memory(QWEN3, **asked, context=31_745), memory)
+
+
+def test_where_neither_helps_a_smaller_model_is_advised() -> None:
+    plan = plan_memory(QWEN3, slots=100, staging=2, dense=25 * GIB, kv_token_bytes=KV, context=10)
+    with pytest.raises(UserError, match="use a smaller target or draft"):
+        check_memory(plan, Memory(64 * GIB, 24 * GIB))
+
+
+def test_shared_memory_is_counted_once() -> None:
+    plan = plan_memory(QWEN3, slots=1_000, staging=2)
+    check_memory(plan, Memory(63 * GIB, 63 * GIB, shared=True))
+    with pytest.raises(UserError, match=r"6\.00 GiB are available beside the experts"):
+        check_memory(plan, Memory(60 * GIB, 60 * GIB, shared=True))
 
 
 def test_what_fits_is_accepted() -> None:

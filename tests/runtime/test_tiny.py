@@ -1,7 +1,10 @@
 import hashlib
 from pathlib import Path
 
+import torch
+
 from runtime.checkpoints import open_target
+from runtime.expert_layout import layout_of
 from runtime.tiny import TinyShape, make_tiny_pair
 
 
@@ -22,4 +25,4 @@ def test_shape_is_what_was_asked_for(tmp_path: Path) -> None:
     target, _ = make_tiny_pair(tmp_path, shape=shape)
     facts = open_target(target)
     assert (facts.moe_layers, facts.experts, facts.top_k) == ((1, 2, 4), 16, 4)
-    assert facts.expert_bytes("float32") == 3 * 12 * 32 * 4
+    assert layout_of(facts, torch.float32).expert_bytes == 3 * 12 * 32 * 4
