@@ -6,6 +6,7 @@ from torch import nn
 
 from runtime.causal_model import CausalModel
 from runtime.checkpoints import load_target, open_target
+from runtime.expert_inventory import take_inventory
 from runtime.expert_layout import INT8, SAME
 from runtime.rounded_experts import round_experts
 
@@ -31,7 +32,9 @@ def open_target_model(
 
     expert_format int8: experts with the values that int8 storage would give back.
     """
-    target = TargetModel(load_target(path, device, dtype), open_target(path))
+    facts = open_target(path)
+    take_inventory(facts)  # transformers would go on with an expert that is not there
+    target = TargetModel(load_target(path, device, dtype), facts)
     if expert_format == INT8:
         round_experts(target.experts, target.facts.target_family.names)
     return target

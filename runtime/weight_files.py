@@ -1,6 +1,7 @@
 """The safetensors files of a checkpoint: what is in them, checked before any of it is read."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from policies.errors import UserError
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
-READABLE = ("F32", "BF16", "F16")
+READABLE = {"F32": 4, "BF16": 2, "F16": 2}  # bytes of an element
+MAPPED_AT_ONCE = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,11 @@ class StoredTensor:
     file: Path
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return math.prod(self.shape) * READABLE[self.dtype]
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -53,18 +60,27 @@ def stored_tensors(path: Path) -> dict[str, StoredTensor]:
 def read_tensors(
     path: Path, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[StoredTensor, torch.Tensor]]:
-    """The tensors whose name is `wanted`, one file at a time. A tensor is a mapping of its file:
-    use it before asking for the next one.
+    """The tensors whose name is `wanted`, file by file. A tensor is a mapping of its file: use it
+    before asking for the next one.
     """
-    by_file: dict[Path, list[StoredTensor]] = {}
-    for tensor in stored_tensors(path).values():
-        if wanted(tensor.name):
-            by_file.setdefault(tensor.file, []).append(tensor)
-    for file, tensors in by_file.items():
-        # A mapped file keeps its pages as long as it is open.
-        with _opened(file) as shard:
+    # A mapped file keeps what was read of it in memory as long as it is open.
+    for tensors in _batches([one for one in stored_tensors(path).values() if wanted(one.name)]):
+        with _opened(tensors[0].file) as shard:
             for tensor in tensors:
                 yield tensor, shard.get_tensor(tensor.name)
+
+
+def _batches(tensors: list[StoredTensor]) -> Iterator[list[StoredTensor]]:
+    """Neighbours of one file, of at most MAPPED_AT_ONCE bytes or one tensor."""
+    batch: list[StoredTensor] = []
+    for tensor in tensors:
+        size = sum(one.size for one in batch) + tensor.size
+        if batch and (tensor.file != batch[0].file or size > MAPPED_AT_ONCE):
+            yield batch
+            batch = []
+        batch.append(tensor)
+    if batch:
+        yield batch
 
 
 def _file_names(path: Path) -> list[str]:

@@ -70,6 +70,7 @@ def test_sizes_add_up_to_the_published_number_of_parameters(name: str, parameter
     matrices = 3 * sizes.hidden * sizes.expert_width
     assert sizes.expert_bytes["fp16"] == pytest.approx(2 * matrices, rel=1e-3)
     assert sizes.expert_bytes["fp8"] == pytest.approx(matrices, rel=1e-3)
+    assert sizes.expert_bytes["int8"] == pytest.approx(matrices, rel=4e-3)
     assert 0.5 < sizes.expert_bytes["int4"] / matrices < 0.6
 
 
@@ -168,6 +169,17 @@ def test_null_sizes_need_a_trace() -> None:
     assert sizes.bytes_of_expert() == 49_152
 
 
+def test_int8_experts_have_their_own_cost_table() -> None:
+    whole, half = (
+        cost_table(hardware(), model(), draft(), 64, dtype) for dtype in ("fp16", "int8")
+    )
+    assert half.expert_bytes / whole.expert_bytes == pytest.approx(0.5, rel=4e-3)
+    assert half.copy_ns / whole.copy_ns == pytest.approx(0.5, rel=4e-3)
+    assert half.cpu_ns[1] < 0.6 * whole.cpu_ns[1]
+    assert half.gpu_ns[1] < whole.gpu_ns[1]
+    assert half.cpu_ns[64] == whole.cpu_ns[64], "bound by arithmetic, which is not saved"
+
+
 def test_unknown_dtype_lists_those_that_exist() -> None:
-    with pytest.raises(UserError, match="fp16, fp8, int4"):
+    with pytest.raises(UserError, match="fp16, fp8, int8, int4"):
         cost_table(hardware(), model(), draft(), 8, dtype="int3")
