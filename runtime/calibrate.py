@@ -1,0 +1,244 @@
+"""calibrate: measures a machine with one model's shape: link, experts on both sides, contention,
+fixed cost of a layer, draft step, head, synchronisation.
+
+It needs no scipy, no simulator and no Hydra, so that it runs wherever the runtime does.
+"""
+
+import platform
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from policies.api import NEEDS
+from policies.costs import CostTable
+from policies.errors import UserError
+from policies.zoo.lru_cpu import lru_cpu
+from runtime.calibrate_layers import Bench, contention, layer_parts, level, per_expert_ns
+from runtime.calibrate_link import ALONE, LOADED, copy_sizes, measure_link
+from runtime.calibration import Calibration
+from runtime.calibration_points import Point, fit_link, fit_rows, point
+from runtime.calibration_policy import CalibrationPolicy
+from runtime.device import COMPUTE, Device
+from runtime.experts import activation_of
+from runtime.random_model import RandomModel
+from traces.measured_times import MeasuredTimes, interpolated
+from traces.replay import Replay
+from traces.runlog import RunLog
+
+Tick = Callable[[str], None]
+CONTEXT = 1024
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured. rows: numbers of tokens per expert; repeats: of a copy; passes: of each
+    run; slots, staging: of the engine that is measured; paced: see Bench.
+    """
+
+    slots: int
+    staging: int = 2
+    rows: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 9)
+    repeats: int = 7
+    passes: int = 6
+    gamma: int = 4
+    seed: int = 0
+    paced: bool = False
+
+    def steps(self, model: RandomModel) -> int:
+        """How often `tick` will be called."""
+        copies = 2 * self.repeats * len(copy_sizes(model))
+        return copies + 2 * len(self.rows) + len(NEEDS) + 3
+
+
+def calibrate(
+    model: RandomModel, mixed: Replay, effort: Effort, guess: CostTable, tick: Tick
+) -> Calibration:
+    """Measure on the model's device, which stays open.
+
+    mixed: passes as a policy will see them (of the model's shape); use others than those that are
+    predicted later. guess: a cost table for policies until there is a measured one.
+    """
+    if effort.slots < model.shape.layers * model.shape.top_k:
+        raise UserError(
+            f"slots={effort.slots}: to time experts on the GPU, each of the {model.shape.layers} "
+            f"layers needs {model.shape.top_k} slots; use at least "
+            f"{model.shape.layers * model.shape.top_k}"
+        )
+    order = random.Random(effort.seed)
+    bench = Bench(model, guess, effort.slots, effort.staging, effort.passes, effort.paced)
+    copies = measure_link(
+        model, activation_of(model.target), copy_sizes(model), effort.repeats, order, tick
+    )
+    logs = _uniform_runs(bench, effort, order, tick)
+    points, times = _curves(copies, logs, effort)
+    middle = effort.rows[len(effort.rows) // 2]
+    more = _differences(bench, logs, middle, tick)
+    log = bench.play(mixed, lru_cpu(), effort.gamma)
+    tick("mixed")
+    found, levels = _mixed(log, times, effort)
+    points += [point(name, 0, samples) for name, samples in found.items() if samples]
+    points.append(point("synchronise", 0, _synchronise_ns(model.device)))
+    tick("synchronise")
+    latency, rate, linked = fit_link([one for one in points if one.curve == ALONE])
+    points = [one for one in points if one.curve != ALONE] + linked
+    expert = bench.model.arena.layout.expert_bytes
+    measured = MeasuredTimes(
+        model=model.shape.name,
+        dtype=str(model.dtype).removeprefix("torch."),
+        layers=model.shape.layers,
+        hidden=model.shape.hidden,
+        expert_width=model.shape.expert_width,
+        expert_bytes=expert,
+        rows=effort.rows,
+        **times,
+        **more,
+        **_medians(found),
+        copy_latency_ns=max(0, round(latency)),
+        copy_ns=max(1, _at(linked, expert) - max(0, round(latency))),
+    )
+    notes = [model.note] if model.shape.distinct < model.shape.layers else []
+    return Calibration(points, _levelled(measured, levels), (latency, rate), levels,
+                       machine_facts(model.device), notes)  # fmt: skip
+
+
+def machine_facts(device: Device) -> dict[str, str]:
+    """What the numbers belong to."""
+    facts = {
+        "device": device.name,
+        "processor": platform.processor() or platform.machine(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": str(torch.get_num_threads()),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+    if device.torch_device.type != "cpu":
+        accelerator = torch.get_device_module(device.torch_device)
+        facts["accelerator"] = str(accelerator.get_device_name(device.torch_device))
+    return facts
+
+
+Key = tuple[str, int]
+
+
+def _uniform_runs(
+    bench: Bench, effort: Effort, order: random.Random, tick: Tick
+) -> dict[Key, RunLog]:
+    """Runs by lane and tokens per expert, made in random order: drifts of the clock hit all."""
+    plan: list[Key] = [(lane, rows) for lane in ("cpu", "gpu") for rows in effort.rows]
+    order.shuffle(plan)
+    logs = {}
+    for lane, rows in plan:
+        logs[lane, rows] = bench.uniform(CalibrationPolicy(lane), rows)  # type: ignore[arg-type]
+        tick(f"experts on the {lane.upper()}, {rows} tokens")
+    return logs
+
+
+def _curves(
+    copies: list[Point], logs: dict[Key, RunLog], effort: Effort
+) -> tuple[list[Point], dict[str, tuple[int, ...]]]:
+    points, times = [one for one in copies if one.curve == ALONE], {}
+    loaded = [one for one in copies if one.curve == LOADED]
+    points += fit_link(loaded)[2] if loaded else []
+    for lane in ("cpu", "gpu"):
+        raw = [point(f"expert, {lane.upper()}", rows, per_expert_ns(logs[lane, rows], lane))
+               for rows in effort.rows]  # fmt: skip
+        times[f"{lane}_ns"], fitted = fit_rows(raw)
+        points += fitted
+    dense = [point("layer without experts", rows, layer_parts(logs["cpu", rows])["dense"])
+             for rows in effort.rows]  # fmt: skip
+    times["dense_ns"], fitted = fit_rows(dense)
+    return points + fitted, times
+
+
+def _differences(
+    bench: Bench, logs: dict[Key, RunLog], rows: int, tick: Tick
+) -> dict[str, int | tuple[int, ...]]:
+    """What shows only by comparing two runs: contention, context, prices of observations."""
+    alone = logs["cpu", rows]
+    work = float(np.median(alone.layers["cpu_busy_ns"]))
+    busy = bench.uniform(CalibrationPolicy("cpu", traffic=True), rows)
+    tick("contention")
+    far = bench.uniform(CalibrationPolicy("cpu"), rows, context=64 + CONTEXT)
+    tick("context")
+    base = _before_decision(alone)
+    prices = []
+    for need in NEEDS:
+        if need == "draft_tokens":  # the host knows them anyway
+            prices.append(0)
+            continue
+        asked = bench.uniform(CalibrationPolicy("cpu", needs=(need,)), rows)
+        prices.append(max(0, round(_before_decision(asked) - base)))
+        tick(f"price of {need}")
+    dense = [float(np.median(layer_parts(log)["dense"])) for log in (alone, far)]
+    return {
+        "contention": contention(work, busy) or 1024,
+        "context_ns_per_1024": max(0, round(dense[1] - dense[0])),
+        "needs_ns": tuple(prices),
+    }
+
+
+def _before_decision(log: RunLog) -> float:
+    """From the join before to the decision: where observations are made and sent."""
+    layers = log.layers
+    return float(np.median(layers["t2_ns"] - layers["t0_ns"] - layers["decision_ns"]))
+
+
+def _mixed(
+    log: RunLog, times: dict[str, tuple[int, ...]], effort: Effort
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """(samples of the parts of a layer, levels of lanes and dense part) in a real mixture."""
+    found = layer_parts(log)
+    top = int(max(max(counts) for counts in log.layers["counts"]))
+    wanted = np.arange(1, max(top, effort.gamma + 1) + 1)
+    table = {
+        name: np.append(0, interpolated(effort.rows, values, wanted))
+        for name, values in times.items()
+    }
+    levels = {lane: level(log, lane, table[f"{lane}_ns"]) for lane in ("cpu", "gpu")}
+    dense = float(np.median(found["dense"])) / float(table["dense_ns"][effort.gamma + 1])
+    return found, levels | {"dense": dense}
+
+
+def _medians(found: dict[str, list[float]]) -> dict[str, int]:
+    """Fixed times from the mixed run. The GPU lane begins a moment after the decision: that moment
+    is counted as part of the message, and taken off what the CPU lane waits.
+    """
+    middle = {name: round(float(np.median(one))) if one else 0 for name, one in found.items()}
+    return {
+        "d2h_ns": middle["message"] + middle["start"],
+        "dispatch_ns": max(0, middle["dispatch"] - middle["start"]),
+        "return_ns": max(0, middle["return"] - middle["sum"]),
+        "draft_step_ns": middle["draft"],
+        "pass_ns": middle["head"],
+        "decision_layer_ns": middle["decision"],
+        "decision_leave_ns": middle["leave decision"],
+        "decision_draft_ns": middle["draft decision"],
+    }
+
+
+def _levelled(times: MeasuredTimes, levels: dict[str, float]) -> MeasuredTimes:
+    """Curves at the level they have in a mixture."""
+    changed = {
+        f"{name}_ns": tuple(round(one * factor) for one in getattr(times, f"{name}_ns"))
+        for name, factor in levels.items()
+    }
+    return replace(times, **changed)
+
+
+def _at(points: Sequence[Point], size: int) -> int:
+    return next(one.median_ns for one in points if one.x == size)
+
+
+def _synchronise_ns(device: Device) -> list[float]:
+    """From queueing nothing on the compute stream until the host knows that it is done."""
+    stream, samples = device.stream(COMPUTE), []
+    for _ in range(50):
+        begin = device.clock_ns()
+        device.synchronize(device.run(stream, lambda: None))
+        samples.append(float(device.clock_ns() - begin))
+    return samples
