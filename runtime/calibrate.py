@@ -23,7 +23,7 @@ from runtime.calibration import Calibration
 from runtime.calibration_points import Point, fit_link, fit_rows, point
 from runtime.calibration_policy import CalibrationPolicy
 from runtime.device import COMPUTE, Device
-from runtime.experts import activation_of
+from runtime.experts import gating_of
 from runtime.random_model import RandomModel
 from traces.measured_times import MeasuredTimes, interpolated
 from traces.replay import Replay
@@ -71,7 +71,7 @@ def calibrate(
     order = random.Random(effort.seed)
     bench = Bench(model, guess, effort.slots, effort.staging, effort.passes, effort.paced)
     copies = measure_link(
-        model, activation_of(model.target), copy_sizes(model), effort.repeats, order, tick
+        model, gating_of(model.target), copy_sizes(model), effort.repeats, order, tick
     )
     logs = _uniform_runs(bench, effort, order, tick)
     points, times = _curves(copies, logs, effort)

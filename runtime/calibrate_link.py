@@ -8,7 +8,7 @@ import torch
 from runtime.calibration_points import Point, point
 from runtime.cpu_experts import CpuExperts
 from runtime.device import COPY, Device
-from runtime.expert_math import Activation
+from runtime.expert_math import Gating
 from runtime.host_arena import HostArena
 from runtime.pace import Pace
 from runtime.random_model import RandomModel
@@ -31,7 +31,7 @@ def copy_sizes(model: RandomModel) -> list[int]:
 
 def measure_link(
     model: RandomModel,
-    activation: Activation,
+    gating: Gating,
     sizes: Sequence[int],
     repeats: int,
     order: random.Random,
@@ -42,7 +42,7 @@ def measure_link(
     target = device.alloc_device((max(sizes),), torch.uint8)
     samples: dict[tuple[str, int], list[float]] = {}
     for curve in (ALONE, LOADED):
-        load = _Load(model.arena, activation) if curve == LOADED else None
+        load = _Load(model.arena, gating) if curve == LOADED else None
         plan = [size for size in sizes for _ in range(repeats)]
         order.shuffle(plan)
         try:
@@ -72,8 +72,8 @@ def _copy_ns(device: Device, pool: torch.Tensor, target: torch.Tensor, size: int
 class _Load:
     """Experts on the CPU lane, as long as it is asked for."""
 
-    def __init__(self, arena: HostArena, activation: Activation) -> None:
-        self._lane = CpuExperts(arena, activation, Pace(None))
+    def __init__(self, arena: HostArena, gating: Gating) -> None:
+        self._lane = CpuExperts(arena, gating, Pace(None))
         self._hidden = torch.randn(1, arena.layout.hidden).to(arena.layout.dtype)
         self._total, self._turn = arena.layout.total, 0
         self._jobs: list[Job] = []

@@ -62,7 +62,7 @@ def test_everything_is_told(result: tuple[Calibration, list[str], int]) -> None:
     assert len(ticks) == steps
     curves = {one.curve for one in calibration.points}
     assert {ALONE, LOADED, "expert, CPU", "expert, GPU", "synchronise"} <= curves
-    assert {"link", "link, CPU busy", "expert, CPU"} <= set(calibration.errors())
+    assert {ALONE, LOADED} <= set(calibration.errors())  # three rows leave none to hold out
     data = calibration.as_data()
     assert data["machine"]["device"] == "stand-in" and data["machine"]["torch"]
     assert "1 distinct layers used in turn for 2" in data["notes"][0]
