@@ -18,6 +18,7 @@ from runtime.device import Device, DeviceError
 from runtime.engine_settings import EngineSettings
 from runtime.expert_math import Gating
 from runtime.host_arena import HostArena
+from runtime.kernel_choice import slot_kernel
 from runtime.layer_driver import LayerDriver
 from runtime.layer_executor import LayerExecutor
 from runtime.measured_log import MeasuredLog
@@ -26,7 +27,6 @@ from runtime.observations import END_PASS, FILE_NAME, Observation, write_observa
 from runtime.observed_session import ObservedSession
 from runtime.offload_listener import OffloadListener
 from runtime.pace import Pace
-from runtime.slot_kernels import HostLoop
 from runtime.slots import SlotPool
 from runtime.standin import StandIn
 from runtime.transfers import Transfers
@@ -78,7 +78,7 @@ class EngineCore:
         self.log = MeasuredLog(RunLogBuilder(info, self.log_path))
         self.pace = pace = _pace(device, policy, costs, settings)
         self._cpu = CpuExperts(parts.arena, parts.gating, pace)
-        kernel = HostLoop(pool, parts.gating, pace)
+        kernel = slot_kernel(device, pool, parts.gating, pace)
         executor = LayerExecutor(device, self.transfers, self._cpu, kernel, layout.experts, pace)
         self.driver = LayerDriver(
             device, self.observed, self.transfers, executor, parts.next_layers, costs, self.log,

@@ -43,7 +43,8 @@ def load_arena(facts: CheckpointFacts, layout: ExpertLayout, device: Device) -> 
     inventory = take_inventory(facts)
     size = layout.total * layout.row_bytes
     check_reservation(1, size, device.reserved_bytes)
-    arena = HostArena(layout, device.alloc_host(size).view(layout.total, layout.row_bytes))
+    rows = device.alloc_host(size, layout.row_bytes).view(layout.total, layout.row_bytes)
+    arena = HostArena(layout, rows)
     for stored, values in read_tensors(facts.path, inventory.tensors.__contains__):
         tensor = inventory.tensors[stored.name]
         first = inventory.layers[tensor.layer] * layout.experts

@@ -4,17 +4,16 @@ Streams are threads, copies really move bytes at the rate of a hardware profile,
 memory holds NaN. It shows that order and bytes are right; its speed is that of the profile.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from pathlib import Path
 
 import torch
 
 from policies.errors import UserError
 from runtime.device import COMPUTE, COPY, ROUTER, DeviceError, Memory
 from runtime.hazards import HazardChecker
+from runtime.host_memory import available_host_bytes
 from runtime.standin_link import Link, PacedLink
 from runtime.standin_stream import InlineStream, StandInEvent, StandInStream
 
@@ -215,18 +214,8 @@ class StandIn:
             self.checker.host_saw(event)
 
 
-def available_host_bytes() -> int:
-    """Memory that can still be used without swapping, as the system says."""
-    information = Path("/proc/meminfo")
-    if information.is_file():
-        for line in information.read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def standin(
-    bytes_per_second: float,
+    bytes_per_second: float | None,
     latency_ns: int,
     checker: HazardChecker | None = None,
     early: bool = False,
