@@ -108,9 +108,7 @@ class Cuda:
         writes: Iterable[Hashable] = (),
     ) -> CudaEvent:
         into, out_of = _equal_bytes(dst, src)
-        for side in (into, out_of):
-            if side.device.type == "cpu":
-                self._block_of(side)
+        self._check_locked(into, out_of)
         return self._put(stream, lambda: into.copy_(out_of, non_blocking=True))
 
     def copy_small(
@@ -195,6 +193,11 @@ class Cuda:
             _tried(work)
             event.end.record(stream)
         return event
+
+    def _check_locked(self, *sides: torch.Tensor) -> None:
+        for side in sides:
+            if side.device.type == "cpu":
+                self._block_of(side)
 
     def _block_of(self, tensor: torch.Tensor) -> PinnedBlock:
         block = self._pinned.block_of(tensor)

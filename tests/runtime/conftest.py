@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from recorded_cuda import cuda_record, mapped  # noqa: F401 (fixtures)
 
 from runtime.checkpoints import SHIPPED_PAIR
 from runtime.draft_model import DraftModel, open_draft_model
