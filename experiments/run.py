@@ -1,4 +1,4 @@
-"""`spac run`: generate text with a policy on the stand-in, measure it, prove that it is right."""
+"""`spac run`: generate text with a policy, measure it, prove that it is right."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def run(config: DictConfig) -> int:
     folder = _folder(config)
     write_run_file(folder, "run", config, {"tokenizer": tokenizer_hash(choice.target)})
     announce(choice, console)
-    checker = HazardChecker() if config["proofs"] else None
+    checker = HazardChecker() if config["proofs"] and choice.on_standin else None
     stream = config["prompt"] is not None
     try:
         texts, engine = generate(choice, folder / RUNLOG, console, stream, checker)
@@ -58,10 +58,13 @@ def run(config: DictConfig) -> int:
     write_atomically(folder / "texts.json", json.dumps(decoded, indent=2).encode())
     figures = metrics(read_runlog(folder / RUNLOG))
     write_atomically(folder / "metrics.json", json.dumps(asdict(figures), indent=2).encode())
-    console.print(metrics_table(figures, f"{choice.policy.label}, measured on the stand-in"))
+    console.print(
+        metrics_table(figures, f"{choice.policy.label}, measured on {engine.device.name}")
+    )
     tried = []
-    if checker is not None:
-        tried = [*prove(choice, engine, texts, console), proofs.ordered(checker)]
+    if config["proofs"]:
+        tried = prove(choice, engine, texts, console)
+        tried += [] if checker is None else [proofs.ordered(checker)]
         keep(tried, folder, console)
     console.print(str(folder), highlight=False, soft_wrap=True)
     return 1 if any(proof.holds is False for proof in tried) else 0

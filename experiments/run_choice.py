@@ -13,11 +13,13 @@ from experiments.winner import Winner, read_winner
 from policies.costs import CostTable
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, CheckpointFacts, open_target, torch_dtype
+from runtime.device import Device
+from runtime.devices import STANDIN, device_kind, open_device
 from runtime.engine_settings import EngineSettings, slots_of_ratio
 from runtime.expert_layout import layout_of
 from runtime.hazards import HazardChecker
 from runtime.prompts import Prompt
-from runtime.standin import StandIn, standin
+from runtime.standin_link import Link
 from runtime.tokenizers import Tokenizer
 from simulator.cost_tables import cost_table
 from simulator.draft_profile import draft_profile
@@ -47,16 +49,23 @@ class RunChoice:
     hardware: HardwareProfile
     costs: CostTable
     decision_source: str
+    device_name: str = STANDIN
+
+    @property
+    def on_standin(self) -> bool:
+        """Times are kept, not found, and order can be checked."""
+        return device_kind(self.device_name)[0] == STANDIN
 
     @property
     def target(self) -> Path:
         """Directory of the target."""
         return self.facts.path
 
-    def device(self, checker: HazardChecker | None = None) -> StandIn:
-        """A new stand-in with the link of the hardware profile."""
-        link = self.hardware.link
-        return standin(link.bytes_per_second, link.latency_ns, checker, self.settings.launch_early)
+    def device(self, checker: HazardChecker | None = None) -> Device:
+        """A new device; the stand-in has the link of the hardware profile."""
+        profile = self.hardware.link
+        link = Link(profile.bytes_per_second, profile.latency_ns)
+        return open_device(self.device_name, link, checker, self.settings.launch_early)
 
 
 def choose_run(config: Mapping[str, Any]) -> RunChoice:
@@ -68,6 +77,7 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
     settings = _settings(config, winner, facts)
     hardware = hardware_profile(as_mapping(config["hardware"]), "hardware")
     settings = replace(settings, hardware=hardware.name)
+    name = _device_name(config, hardware, settings)
     tokens = whole_number("max_new_tokens", config["max_new_tokens"])
     if tokens < 2:
         raise UserError(f"max_new_tokens={tokens}: the first token is prefill, ask for 2 or more")
@@ -85,7 +95,28 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         hardware=hardware,
         costs=_costs(config, hardware, facts, settings, rows, times_of(policy.name, decision)),
         decision_source=source_of(hardware.name, decision),
+        device_name=name,
     )
+
+
+def _device_name(
+    config: Mapping[str, Any], hardware: HardwareProfile, settings: EngineSettings
+) -> str:
+    name = str(config["device"])
+    kind, _ = device_kind(name)
+    if kind != STANDIN and settings.paced:
+        raise UserError(f"device={name} has its own times; use paced=false")
+    if kind != STANDIN and hardware.name == STANDIN:
+        raise UserError(
+            f"device={name}: policies would decide with the costs of the stand-in; use hardware= "
+            "with a profile of this machine, such as rtx4090"
+        )
+    return name
+
+
+def _paced(config: Mapping[str, Any]) -> bool:
+    wanted = config["paced"]
+    return device_kind(str(config["device"]))[0] == STANDIN if wanted is None else bool(wanted)
 
 
 def _policy(config: Mapping[str, Any], winner: Winner | None) -> PolicyChoice:
@@ -143,7 +174,7 @@ def _settings(
             sampling["mode"], float(sampling["temperature"]), int(sampling["seed"])
         ),
         launch_early=config["launch"] == "early",
-        paced=bool(config["paced"]),
+        paced=_paced(config),
     )
 
 

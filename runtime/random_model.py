@@ -123,7 +123,7 @@ def _arena(shape: ModelShape, layout: ExpertLayout, device: Device) -> CyclicAre
     count = shape.distinct * shape.experts
     size = count * layout.row_bytes
     check_reservation(1, size, device.reserved_bytes)
-    rows = device.alloc_host(size).view(count, layout.row_bytes)
+    rows = device.alloc_host(size, layout.row_bytes).view(count, layout.row_bytes)
     first = rows[0]
     first.zero_()
     for part in (layout.gate_up(first), layout.down(first)):

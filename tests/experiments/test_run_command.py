@@ -149,3 +149,21 @@ def test_an_existing_folder_is_not_overwritten(pair: Path, tmp_path: Path) -> No
 def test_proofs_are_frozen_data() -> None:
     proof = Proof("text", True, "12 tokens")
     assert replace(proof, holds=None).as_data()["holds"] is None
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["device=cuda", "hardware=rtx4090"], "device=cuda: torch"),
+        (["device=cuda"], "hardware= with a profile"),
+        (["device=cuda", "hardware=rtx4090", "paced=true"], "use paced=false"),
+        (["device=tpu"], "device=tpu is unknown"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_before_loading(
+    words: list[str], said: str, pair: Path, tmp_path: Path
+) -> None:
+    given = [f"target={pair / 'target'}", "gamma=0", f"outputs={tmp_path}", *words]
+    with pytest.raises(UserError, match=said):
+        run_command.run(compose_config(COMMANDS["run"], given))

@@ -1,6 +1,8 @@
 """All ways to compute experts in slots give the same numbers and touch nothing else."""
 
 import os
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
 from runtime.expert_layout import ExpertLayout
+from runtime.expert_math import Gating, activated
 from runtime.kernel_choice import slot_kernel
 from runtime.pace import Pace
 from runtime.slot_kernels import HostLoop, MaskedLoop, SlotKernel
@@ -21,6 +24,7 @@ triton_experts = pytest.importorskip("runtime.triton_experts")
 
 EXPERTS, TOP_K, HIDDEN, WIDTH = 8, 3, 48, 40
 UNTOUCHED = 7.0
+SILU = activated(functional.silu)
 TABLE = [-1, 2, -1, 0, 5, -1, 1, -1]
 ULP = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
@@ -53,8 +57,8 @@ def computed(kernel: SlotKernel, rows: int, dtype: torch.dtype, table: list[int]
 @pytest.mark.parametrize("kind", ["masked", "triton"])
 def test_kernels_agree(kind: str, rows: int, dtype: torch.dtype) -> None:
     pool = filled_pool(dtype)
-    reference = computed(HostLoop(pool, functional.silu, Pace(None)), rows, dtype, TABLE)
-    masked = MaskedLoop(pool, functional.silu)
+    reference = computed(HostLoop(pool, SILU, Pace(None)), rows, dtype, TABLE)
+    masked = MaskedLoop(pool, SILU)
     kernel = masked if kind == "masked" else triton_experts.TritonExperts(pool)
     ours = computed(kernel, rows, dtype, TABLE)
     scale = reference.abs().max().item()
@@ -67,7 +71,7 @@ def test_kernels_agree(kind: str, rows: int, dtype: torch.dtype) -> None:
 
 def test_an_empty_table_and_foreign_experts_change_nothing() -> None:
     pool = filled_pool(torch.float32)
-    for kernel in (MaskedLoop(pool, functional.silu), triton_experts.TritonExperts(pool)):
+    for kernel in (MaskedLoop(pool, SILU), triton_experts.TritonExperts(pool)):
         assert (computed(kernel, 3, torch.float32, [-1] * EXPERTS) == UNTOUCHED).all()
 
 
@@ -75,13 +79,13 @@ def test_nan_in_other_slots_stays_there() -> None:
     pool = filled_pool(torch.float32)
     for slot in (3, 4):
         pool.rows[slot].fill_(0xFF)
-    for kernel in (MaskedLoop(pool, functional.silu), triton_experts.TritonExperts(pool)):
+    for kernel in (MaskedLoop(pool, SILU), triton_experts.TritonExperts(pool)):
         assert not computed(kernel, 5, torch.float32, TABLE).isnan().any()
 
 
 def test_numbers_known_to_the_host_are_the_only_ones_computed() -> None:
     pool = filled_pool(torch.float32)
-    kernel = MaskedLoop(pool, functional.silu)
+    kernel = MaskedLoop(pool, SILU)
     hidden, experts = inputs(5, torch.float32)
     table = torch.tensor(TABLE, dtype=torch.int32)
     some, all_ = (torch.full((5, TOP_K, HIDDEN), UNTOUCHED) for _ in range(2))
@@ -99,11 +103,9 @@ def test_the_fallback_asks_the_device_nothing() -> None:
         hidden, experts = torch.empty(5, HIDDEN), torch.zeros(5, TOP_K, dtype=torch.int64)
         table = torch.zeros(EXPERTS, dtype=torch.int32)
         contributions = torch.empty(5, TOP_K, HIDDEN)
-        MaskedLoop(pool, functional.silu).compute(hidden, experts, table, contributions)
+        MaskedLoop(pool, SILU).compute(hidden, experts, table, contributions)
         with pytest.raises(Exception, match=r"data-dependent|\.tolist\(\)|aten\._local_scalar"):
-            HostLoop(pool, functional.silu, Pace(None)).compute(
-                hidden, experts, table, contributions
-            )
+            HostLoop(pool, SILU, Pace(None)).compute(hidden, experts, table, contributions)
 
 
 class Elsewhere(StandIn):
@@ -113,19 +115,21 @@ class Elsewhere(StandIn):
 
 
 @pytest.mark.parametrize(
-    ("activation", "dtype", "expected"),
+    ("gating", "changes", "expected"),
     [
-        (functional.silu, torch.bfloat16, "TritonExperts"),
-        (torch.nn.SiLU(), torch.float32, "TritonExperts"),
-        (functional.gelu, torch.bfloat16, "MaskedLoop"),
-        (functional.silu, torch.float64, "MaskedLoop"),
+        (SILU, {"dtype": torch.bfloat16}, "TritonExperts"),
+        (activated(torch.nn.SiLU()), {}, "TritonExperts"),
+        (activated(functional.gelu), {}, "MaskedLoop"),
+        (SILU, {"dtype": torch.float64}, "MaskedLoop"),
+        (SILU, {"biased": True}, "MaskedLoop"),
+        (SILU, {"quantised": True}, "MaskedLoop"),
     ],
 )
 def test_the_kernel_follows_device_and_experts(
-    activation: object, dtype: torch.dtype, expected: str
+    gating: Gating, changes: dict[str, Any], expected: str
 ) -> None:
-    pool = filled_pool(dtype)
-    chosen = slot_kernel(Elsewhere({}), pool, activation, Pace(None))  # type: ignore[arg-type]
+    layout = ExpertLayout(**{**asdict(filled_pool(torch.float32).layout), **changes})
+    pool = SlotPool(layout, 5, 1, StandIn({}))
+    chosen = slot_kernel(Elsewhere({}), pool, gating, Pace(None))
     assert type(chosen).__name__ == expected
-    here = slot_kernel(StandIn({}), pool, activation, Pace(None))  # type: ignore[arg-type]
-    assert isinstance(here, HostLoop)
+    assert isinstance(slot_kernel(StandIn({}), pool, gating, Pace(None)), HostLoop)
