@@ -137,6 +137,7 @@ def run_winner(config: DictConfig, winner: Path, out: Path) -> int:
             "out": str(out),
             "workload": config.record_workload,
             "prompts": config.record_prompts,
+            "decision": config.decision,
             "requests": config.run_requests,
             "max_new_tokens": config.run_tokens,
             "target": config.record_target,

@@ -80,6 +80,10 @@ def announce(choice: RunChoice, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    console.print(
+        f"decision times in the policy's cost table: {choice.decision_source}; those of this run "
+        "are measured", **_PLAIN,
+    )  # fmt: skip
     if choice.winner is not None and choice.winner.source_hash != source_hash():
         console.print("note: the winner was found with other versions of policies or simulator")
 
