@@ -9,7 +9,7 @@ from traces.replay import Replay
 from traces.request_arrays import RequestArrays
 from traces.window import Window
 
-LIMIT_BYTES = 1 << 30
+LIMIT_BYTES = 1 << 29  # beside what else a process holds, well below 1.5 GiB
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from rich.console import Console
 
-from experiments import compare
+from experiments import compare, comparison
+from experiments.commands import COMMANDS
+from experiments.configuration import compose_config
 from tests.experiments.conftest import Spac
+from traces.reader import Trace
 
 SMALL = ("hardware=rtx4090", "model=trace", "draft=pair", "workers=1", "pictures=false")
 
@@ -101,6 +105,39 @@ def test_processes_give_the_same_rows(spac: Spac, dense_trace: Path) -> None:
     one = compared(spac, dense_trace, *words)
     two = compared(spac, dense_trace, *words, "workers=2")
     pd.testing.assert_frame_equal(one, two)
+
+
+def test_a_larger_grid_reads_the_trace_no_more_often(
+    spac: Spac, dense_trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    honest = Trace.read_part
+
+    def counted(trace: Trace, index: int, *rest: object) -> object:
+        reads.append(index)
+        return honest(trace, index, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Trace, "read_part", counted)
+    found = []
+    for ratios in ("0.2", "[0.2,0.3,0.4,0.5]"):
+        comparison._opened.cache_clear()
+        reads.clear()
+        compared(spac, dense_trace, "policy=[spac,lru_cpu]", f"cache_ratio={ratios}")
+        found.append(len(reads))
+    assert found[0] == found[1] > 0
+
+
+def test_jobs_of_one_trace_are_played_together(dense_trace: Path, text_trace: Path) -> None:
+    words = [
+        f"trace=[{dense_trace},{text_trace}]", "acceptance=0.7", "policy=[spac,lru_cpu]",
+        "gamma=[1,2]", "cache_ratio=[0.2,0.4]", "no_speculation=null",
+    ]  # fmt: skip
+    config = compose_config(COMMANDS["compare"], words)
+    jobs = compare.jobs_from(config, Console(quiet=True))
+    order = comparison.by_trace(jobs)
+    assert sorted(order) == list(range(len(jobs))) and len(jobs) == 16
+    assert [jobs[index].trace for index in order] == [dense_trace] * 8 + [text_trace] * 8
+    assert [index for index in order if jobs[index].trace == text_trace] == sorted(order[8:])
 
 
 def test_interrupt_keeps_finished_rows(
