@@ -10,11 +10,13 @@ from policies.errors import UserError
 from policies.session import Session
 from runtime.checkpoints import open_target, torch_dtype
 from runtime.device import Device
-from runtime.draft_model import open_draft_model
+from runtime.draft_model import DraftModel
+from runtime.drafters import open_drafter
 from runtime.engine_core import EngineCore, ModelParts, refuse_clairvoyant
 from runtime.engine_settings import EngineSettings
 from runtime.expert_layout import layout_of
 from runtime.experts import connect, gating_of
+from runtime.failures import as_device_error
 from runtime.host_arena import load_arena
 from runtime.memory_plan import check_memory
 from runtime.next_layers import NextLayers, horizon_of
@@ -24,6 +26,7 @@ from runtime.run_memory import plan_run
 from runtime.speculative import SpeculativeDecoder
 from runtime.stopping import StopRule
 from runtime.target_shell import load_shell
+from runtime.tokenizers import Tokenizer
 from runtime.verify_rules import make_rule
 from traces.runlog import RunLog
 
@@ -31,7 +34,7 @@ from traces.runlog import RunLog
 class OffloadedEngine:
     """One policy over one slot pool; slots and policy state survive requests. Owns `device`.
 
-    target, draft: checkpoint directories, draft None with gamma 0. log: a new directory for run log
+    target: a checkpoint directory. draft: one too, or "ngram", or None with gamma 0. log: a new directory for run log
     and observations, which then keep all finished passes whatever happens; None: in memory, see
     `runlog`. After an error the engine is closed.
     """
@@ -60,17 +63,20 @@ class OffloadedEngine:
 
     def _build(self, draft: str | Path | None, policy: Any, costs: CostTable) -> None:
         settings, device, facts, layout = self.settings, self.device, self.facts, self.layout
+        # First, because it may refuse the settings.
+        rule = make_rule(
+            settings.sampling, facts.vocabulary, device.torch_device, settings.truncation
+        )
         self.memory_plan = plan_run(facts, draft, settings)
         check_memory(self.memory_plan, device.memory())
         self.arena = load_arena(facts, layout, device)
         self.target = target = load_shell(facts, device.torch_device, layout.dtype)
         place = str(device.torch_device)
-        self.draft = open_draft_model(draft, facts, place, settings.dtype)
+        self.draft = open_drafter(draft, facts, place, settings.dtype)
         routers = NextLayers(target.routers, horizon_of(policy.needs), facts.top_k, facts.routing)
         parts = ModelParts(facts.name, facts.top_k, self.arena, gating_of(target), routers)
         self._core = EngineCore(parts, device, policy, costs, settings, self.log_path)
         connect(target, self._core.driver.forward)
-        rule = make_rule(settings.sampling, facts.vocabulary, device.torch_device)
         self.listener = self._core.listener
         self._decoder = SpeculativeDecoder(target, self.draft, rule, settings.gamma, self.listener)
 
@@ -84,29 +90,44 @@ class OffloadedEngine:
         """What the session was told so far."""
         return self._core.observations
 
+    @property
+    def positions(self) -> int:
+        """Tokens that target and draft can read: prompt, answer, and gamma drafts past its end."""
+        draft = self.draft.facts if isinstance(self.draft, DraftModel) else self.facts
+        return min(self.facts.max_positions, draft.max_positions)
+
     def generate(
-        self, prompt: Sequence[int], max_new_tokens: int, warmup: bool = False
+        self,
+        prompt: Sequence[int],
+        max_new_tokens: int,
+        warmup: bool = False,
+        stop_strings: Sequence[str] = (),
     ) -> Iterator[list[int]]:
         """Yield newly committed tokens, pass by pass. warmup: leave the request out of all rates.
 
-        DeviceError if a copy or a worker fails; the log then ends with the last whole pass.
+        stop_strings: texts that end the answer, read with the target's tokenizer. DeviceError if a
+        copy or a worker fails or memory runs out; the log then ends with the last whole pass.
         """
         self._core.check_open()
-        request, self._requests = self._requests, self._requests + 1
-        facts = self.facts if self.draft is None else self.draft.facts
-        positions = min(self.facts.max_positions, facts.max_positions)
+        request = self._requests
+        numbered = Prompt(f"number {request}", tuple(prompt))
         room = max_new_tokens + self.settings.gamma
         self._check_context(len(prompt) + room)
-        check_prompts(
-            [Prompt(f"number {request}", tuple(prompt))], self.facts.vocabulary, room, positions
-        )
+        check_prompts([numbered], self.facts.vocabulary, room, self.positions)
+        decode = Tokenizer(self.facts.path).decode if stop_strings else None
+        stop = StopRule(max_new_tokens, self.facts.end_tokens, tuple(stop_strings), decode)
+        self._requests += 1
         self._core.log.warmup = warmup
-        stop = StopRule(max_new_tokens, self.facts.end_tokens)
         try:
             yield from self._decoder.generate(request, prompt, stop)
-        except (Exception, KeyboardInterrupt):
+        except (Exception, KeyboardInterrupt) as error:
             self._core.abandon()
-            raise
+            raise as_device_error(error) or error
+
+    def keep_log(self) -> None:
+        """Write what the log holds by now to its directory."""
+        if self.log_path is not None:
+            self._core.log.builder.flush()
 
     def _check_context(self, tokens: int) -> None:
         planned = self.settings.planned_context(self.facts.max_positions)

@@ -131,6 +131,7 @@ class EngineCore:
         whole = self.observations
         ends = [place for place, one in enumerate(whole) if one.call == END_PASS]
         del whole[ends[-1] + 1 if ends else 0 :]
+        self.log.forget_unfinished()
         if self.log_path is not None:
             self.log.builder.flush()
             write_observations(self.log_path / FILE_NAME, whole)
@@ -184,6 +185,7 @@ def _run_info(parts: ModelParts, policy: Any, settings: EngineSettings, device: 
             "experts": settings.experts,
             "gamma": str(settings.gamma),
             "sampling": f"{sampling.mode} T={sampling.temperature} seed={sampling.seed}",
+            **settings.truncation.limits,
             "paced": str(settings.paced).lower(),
             "launch": "early" if settings.launch_early else "late",
         },

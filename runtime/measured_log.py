@@ -149,7 +149,6 @@ class MeasuredLog:
 
     def _end(self, phase: int, accepted: int, committed: int, now_ns: int) -> None:
         done, self._pass = self._running, None
-        self._next += 1
         for row in done.drafts:
             self.builder.add_draft(pass_index=done.index, **row)
         for row in done.layers:
@@ -160,3 +159,8 @@ class MeasuredLog:
             begin_ns=done.begin_ns, draft_end_ns=done.draft_end_ns, end_ns=now_ns,
             warmup=self.warmup,
         )  # fmt: skip
+        self._next += 1
+
+    def forget_unfinished(self) -> None:
+        """Drop the rows of a pass that was interrupted while it was being written down."""
+        self.builder.forget_from(self._next)

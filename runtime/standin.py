@@ -12,6 +12,7 @@ import torch
 
 from policies.errors import UserError
 from runtime.device import COMPUTE, COPY, ROUTER, DeviceError, Memory
+from runtime.failures import first_line
 from runtime.hazards import HazardChecker
 from runtime.host_memory import available_host_bytes
 from runtime.standin_link import Link, PacedLink
@@ -240,6 +241,4 @@ def _fill(tensor: torch.Tensor) -> None:
 
 
 def _failed(error: BaseException) -> DeviceError:
-    return (
-        error if isinstance(error, DeviceError) else DeviceError(f"{type(error).__name__}: {error}")
-    )
+    return error if isinstance(error, DeviceError) else DeviceError(first_line(error))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from runtime.device import DeviceError
+from runtime.failures import first_line
 
 
 class Job:
@@ -43,25 +44,26 @@ class Job:
         if self._error is not None:
             if isinstance(self._error, DeviceError):
                 raise self._error
-            raise DeviceError(f"CPU worker: {type(self._error).__name__}: {self._error}")
+            raise DeviceError(f"CPU worker: {first_line(self._error)}")
         return self._value
 
 
 class Worker:
     """Every thread that calls torch brings its own team of threads, so there is exactly one of
-    these.
+    these. It starts with the first job.
     """
 
     def __init__(self, name: str) -> None:
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._stopped = False
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
-        self._thread.start()
 
     def submit(self, work: Callable[[], Any]) -> Job:
         """Queue `work`."""
         if self._stopped:
             raise DeviceError("CPU worker: stopped")
+        if not self._thread.is_alive():
+            self._thread.start()
         job = Job(work)
         self._queue.put(job)
         return job
@@ -70,6 +72,8 @@ class Worker:
         """Drop what is queued and end the thread. May be called twice."""
         self._stopped = True
         self._queue.put(None)
+        if self._thread.ident is None:
+            return
         self._thread.join(timeout=5.0)
         if self._thread.is_alive():
             raise DeviceError("CPU worker: still busy after 5 s")

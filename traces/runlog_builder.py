@@ -172,6 +172,12 @@ class RunLogBuilder:
         self._pack(table)
         self._chunks[table].append(table_from_columns(TABLES[table], columns))
 
+    def forget_from(self, pass_index: int) -> None:
+        """Drop what was added of pass `pass_index` and later ones, unless it is on disk already."""
+        for name, schema in TABLES.items():
+            place = schema.get_field_index("pass_index")
+            self._rows[name] = [row for row in self._rows[name] if row[place] < pass_index]
+
     def build(self) -> RunLog:
         """The log in memory, if nothing was flushed to disk."""
         if self._path is not None:
@@ -184,24 +190,27 @@ class RunLogBuilder:
         self.close()
 
     def flush(self) -> None:
-        """Write what was added since the last flush as one part of each table."""
+        """Write what was added since the last flush as one part of each table. Interrupted in any
+        place it can be called again.
+        """
         directory = self._directory()
         for name, table in self._tables().items():
             sink = io.BytesIO()
             pq.write_table(table, sink, compression="zstd", data_page_version="1.0")
             target = part_path(directory, name, self.info.parts)
             write_atomically(target, sink.getvalue(), self._sync)
+        # Only now do the parts count: a kill before this line loses them together.
+        info = replace(self.info, parts=self.info.parts + 1)
+        self._write_info(directory, info)
+        self.info = info
         self._rows = {name: [] for name in TABLES}
         self._chunks = {name: [] for name in TABLES}
-        # Only now do the parts count: a kill before this line loses them together.
-        self.info = replace(self.info, parts=self.info.parts + 1)
-        self._write_info(directory)
 
     def close(self) -> None:
         """Write the rest and mark the run complete."""
         self.flush()
         self.info = replace(self.info, complete=True)
-        self._write_info(self._directory())
+        self._write_info(self._directory(), self.info)
 
     def _open(self, path: Path) -> None:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -209,15 +218,15 @@ class RunLogBuilder:
         for name in TABLES:
             part_path(path, name, 0).parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._write_info(path)
+        self._write_info(path, self.info)
 
     def _directory(self) -> Path:
         if self._path is None:
             raise UserError("this run log has no path yet; use write(path)")
         return self._path
 
-    def _write_info(self, directory: Path) -> None:
-        write_atomically(directory / RUN_NAME, dump_json(self.info), self._sync)
+    def _write_info(self, directory: Path, info: RunInfo) -> None:
+        write_atomically(directory / RUN_NAME, dump_json(info), self._sync)
 
     def _pack(self, table: str) -> None:
         if self._rows[table]:

@@ -14,6 +14,7 @@ from runtime.hazards import HazardChecker
 from runtime.lossless import plain_text, prove_lossless
 from runtime.prompts import Prompt
 from runtime.standin import standin
+from runtime.stopping import StopRule
 from runtime.target_model import TargetModel
 
 LAYERS, EXPERTS = 3, 8  # MoE layers of the tiny pair; a fourth layer is dense
@@ -120,7 +121,10 @@ def test_the_proof_notices_one_wrong_token(tiny: LoadedPair, tiny_prompts: list[
     with tiny_engine(tiny.path, ForcedPolicy("CPU")) as engine:
         settings = engine.settings
     prompts = [prompt.tokens for prompt in tiny_prompts[:2]]
-    texts = [plain_text(tiny.target, n, prompt, settings, 8) for n, prompt in enumerate(prompts)]
+    texts = [
+        plain_text(tiny.target, n, prompt, settings, StopRule(8, tiny.target.facts.end_tokens))
+        for n, prompt in enumerate(prompts)
+    ]
     assert prove_lossless(tiny.target, prompts, texts, settings, 8).identical
     texts[1][3] += 1
     assert prove_lossless(tiny.target, prompts, texts, settings, 8).first_difference == (1, 3)
