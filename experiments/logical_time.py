@@ -67,6 +67,7 @@ def prove_logical_time(
     recording = RecordingSettings(
         workload="logical time", gamma=settings.gamma, sampling=settings.sampling,
         max_new_tokens=max_new_tokens, next_layer=True, router_weights=True,
+        truncation=settings.truncation,
     )  # fmt: skip
     with TemporaryDirectory() as folder:
         proposer = open_draft_model(used, plain.facts, dtype=settings.dtype)

@@ -12,6 +12,7 @@ from runtime.device import Device
 from runtime.engine import OffloadedEngine
 from runtime.hazards import HazardChecker
 from runtime.lossless import prove_lossless
+from runtime.ngram_draft import NgramDraft
 from runtime.observation_replay import prove_observation_replay
 from runtime.observations import FILE_NAME, read_observations
 from runtime.plans import plans_of
@@ -37,7 +38,11 @@ class Proof:
 
 
 def lossless(
-    engine: OffloadedEngine, prompts: Sequence[Prompt], texts: Sequence[Sequence[int]], tokens: int
+    engine: OffloadedEngine,
+    prompts: Sequence[Prompt],
+    texts: Sequence[Sequence[int]],
+    tokens: int,
+    stop_strings: Sequence[str] = (),
 ) -> Proof:
     """Texts equal plain decoding of the plain target with the same noise."""
     name, settings = "text equals plain decoding", engine.settings
@@ -46,7 +51,8 @@ def lossless(
     target = open_target_model(
         engine.facts.path, dtype=settings.dtype, expert_format=settings.experts
     )
-    proof = prove_lossless(target, [one.tokens for one in prompts], texts, settings, tokens)
+    given = [one.tokens for one in prompts]
+    proof = prove_lossless(target, given, texts, settings, tokens, stop_strings)
     detail = f"{proof.tokens} tokens of {proof.prompts} prompts"
     if proof.first_difference is not None:
         detail += ", first difference: prompt {} token {}".format(*proof.first_difference)
@@ -75,6 +81,8 @@ def logical_time(
     name, settings = "logical time: simulator = runtime", engine.settings
     if settings.sampling.mode == "rejection" or tokens < 2:
         return Proof(name, None, "needs greedy or keyed sampling, two tokens or more")
+    if isinstance(engine.draft, NgramDraft):
+        return Proof(name, None, "needs a draft that is a model, or none")
     result = prove_logical_time(
         engine.facts.path,
         engine.draft.facts.path if engine.draft else None,

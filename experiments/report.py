@@ -18,6 +18,7 @@ from experiments.ranking import (
     sentence,
     standing,
 )
+from experiments.run_report import is_run, report_run
 from experiments.tables import comparison_tables, read_table, write_table
 from experiments.winner import DRAFTING_FILE, winner_of, write_winner
 from traces.runlog import RunLog, read_runlog
@@ -36,8 +37,11 @@ class Report:
 
 
 def run(config: DictConfig) -> int:
-    """Make the report of `config.folder` anew in a new output folder."""
+    """Make the report of `config.folder` anew in a new folder; of a run print the figures."""
     source = Path(config.folder)
+    if is_run(source):
+        report_run(source, Console())
+        return 0
     record, rows = read_run_file(source), read_table(source)
     standing(rows[~rows["sweep"]])  # refuses a table that cannot have a winner, before writing
     folder = new_folder(config.outputs, "report")

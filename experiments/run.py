@@ -1,37 +1,35 @@
 """`spac run`: generate text with a policy, measure it, prove that it is right."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import torch
 from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments import proofs
+from experiments.chat import note
+from experiments.generation import Serve, open_engine, server
+from experiments.interrupts import Interrupts
+from experiments.metrics_table import metrics_table
 from experiments.outputs import new_folder
 from experiments.proofs import Proof
 from experiments.provenance import write_run_file
-from experiments.record import SMALL, token_bar
+from experiments.record import SMALL
 from experiments.run_choice import RunChoice, choose_run
-from experiments.simulate import metrics_table
-from policies.api import Routing
+from experiments.run_report import RUNLOG, figures_of
+from policies.compile import source_hash
 from policies.errors import UserError
-from policies.session import Session
-from policies.sources import source_hash
 from runtime.device import DeviceError
 from runtime.engine import OffloadedEngine
+from runtime.failures import as_device_error
 from runtime.hazards import HazardChecker
-from runtime.observation_replay import RecordedLandings
+from runtime.prompts import Prompt
 from runtime.tokenizers import tokenizer_hash
 from traces.atomic import write_atomically
-from traces.metrics import metrics
-from traces.runlog import read_runlog
 
-RUNLOG = "runlog"
-UNFINISHED = "\ufffd"  # a character whose last bytes are in a token to come
+Texts = list[tuple[Prompt, list[int]]]
 
 
 def run(config: DictConfig) -> int:
@@ -39,30 +37,27 @@ def run(config: DictConfig) -> int:
 
     The keys are explained in conf/run.yaml. Exit code 1 if a proof fails.
     """
-    console = Console()
     choice = choose_run(config)
+    # Answers alone go to standard output, so that they can be piped on.
+    console = Console(stderr=choice.source != "workload")
     if choice.facts.hidden < SMALL:
         # A second thread would wait in a spin barrier for longer than it computes.
         torch.set_num_threads(1)
     folder = _folder(config)
     write_run_file(folder, "run", config, {"tokenizer": tokenizer_hash(choice.target)})
     announce(choice, console)
-    checker = HazardChecker() if config["proofs"] and choice.on_standin else None
-    stream = config["prompt"] is not None
+    checker = HazardChecker() if choice.proofs and choice.on_standin else None
+    texts: Texts = []
+    serve = server(choice, console)
     try:
-        texts, engine = generate(choice, folder / RUNLOG, console, stream, checker)
-    except DeviceError as error:
-        console.print(f"error: {error}; finished passes are in {folder / RUNLOG}", **_PLAIN)
-        return 1
-    decoded = [choice.tokenizer.decode(text) for text in texts]
-    write_atomically(folder / "texts.json", json.dumps(decoded, indent=2).encode())
-    figures = metrics(read_runlog(folder / RUNLOG))
-    write_atomically(folder / "metrics.json", json.dumps(asdict(figures), indent=2).encode())
-    console.print(
-        metrics_table(figures, f"{choice.policy.label}, measured on {engine.device.name}")
-    )
+        engine = generate(choice, serve, folder / RUNLOG, checker, texts)
+    finally:
+        if texts:
+            decoded = [choice.tokenizer.decode(tokens) for _, tokens in texts]
+            write_atomically(folder / "texts.json", json.dumps(decoded, indent=2).encode())
+    tell(choice, folder, engine.device.name, console)
     tried = []
-    if config["proofs"]:
+    if choice.proofs:
         tried = prove(choice, engine, texts, console)
         tried += [] if checker is None else [proofs.ordered(checker)]
         keep(tried, folder, console)
@@ -89,63 +84,49 @@ def announce(choice: RunChoice, console: Console) -> None:
 
 
 def generate(
-    choice: RunChoice,
-    log: Path,
-    console: Console,
-    stream: bool,
-    checker: HazardChecker | None = None,
-) -> tuple[list[list[int]], OffloadedEngine]:
-    """New tokens of every prompt, and the closed engine. The first of several is warm-up."""
-    rehearse(choice)
-    engine = OffloadedEngine(
-        choice.target, choice.draft, choice.device(checker), choice.policy.build(), choice.costs,
-        choice.settings, log,
-    )  # fmt: skip
-    texts: list[list[int]] = []
-    total = len(choice.prompts) * choice.max_new_tokens
-    with engine:
-        if stream:
-            texts.append(_print_stream(choice, engine, console))
-            return texts, engine
-        with token_bar(console, choice.policy.label, total) as show:
-            for number, prompt in enumerate(choice.prompts):
-                warmup = number == 0 and len(choice.prompts) > 1
-                texts.append([])
-                for block in engine.generate(prompt.tokens, choice.max_new_tokens, warmup):
-                    texts[-1] += block
-                    show(number, sum(map(len, texts)))
-    return texts, engine
+    choice: RunChoice, serve: Serve, log: Path, checker: HazardChecker | None, texts: Texts
+) -> OffloadedEngine:
+    """Fill `texts` as they come; the closed engine.
+
+    UserError where the machine fails, KeyboardInterrupt for Ctrl-C: both leave a readable log.
+    """
+    try:
+        with open_engine(choice, log, checker) as engine, Interrupts() as interrupts:
+            for prompt, tokens in serve(engine, interrupts):
+                texts.append((prompt, tokens))
+        return engine
+    except Exception as error:
+        known = error if isinstance(error, DeviceError) else as_device_error(error)
+        if known is None:
+            raise
+        kept = f"; finished passes are in {log}, which is marked incomplete"
+        raise UserError(f"{known}{kept if log.exists() else ''}") from error
 
 
-def rehearse(choice: RunChoice) -> None:
-    """Ask a policy of the same kind once, so that compiling its kernels is not measured."""
-    settings, facts = choice.settings, choice.facts
-    shape = settings.shape(len(facts.moe_layers), facts.experts, facts.top_k)
-    session = Session(choice.policy.build(), shape, choice.costs, RecordedLandings())
-    session.start_request(np.array(choice.prompts[0].tokens, np.int32))
-    session.start_pass(0)
-    if settings.gamma:
-        session.draft_step(0, 0)
-    experts = np.arange(facts.top_k, dtype=np.int32)[None]
-    weights = np.full(experts.shape, 1.0 / facts.top_k)
-    session.enter_layer(Routing(0, experts, weights, experts[None]))
-    session.leave_layer(0)
-    session.end_pass(0)
+def tell(choice: RunChoice, folder: Path, device: str, console: Console) -> None:
+    """Keep metrics.json; print the table of a workload."""
+    figures = figures_of(folder / RUNLOG)
+    if figures is None:
+        note("no answer of more than one token: nothing was measured")
+        return
+    write_atomically(folder / "metrics.json", json.dumps(asdict(figures), indent=2).encode())
+    if choice.source == "workload":
+        console.print(metrics_table(figures, f"{choice.policy.label}, measured on {device}"))
 
 
 def prove(
-    choice: RunChoice,
-    engine: OffloadedEngine,
-    texts: list[list[int]],
-    console: Console,
+    choice: RunChoice, engine: OffloadedEngine, texts: Texts, console: Console
 ) -> list[Proof]:
     """Same text, same plans from the same observations, same plans as the simulator."""
     build, tokens = choice.policy.build, choice.max_new_tokens
+    prompts = [prompt for prompt, _ in texts]
     with console.status("proving"):
         return [
-            proofs.lossless(engine, choice.prompts, texts, tokens),
+            proofs.lossless(
+                engine, prompts, [text for _, text in texts], tokens, choice.stop_strings
+            ),
             proofs.replayed(engine, build, choice.costs),
-            proofs.logical_time(engine, choice.prompts, build, choice.device, tokens),
+            proofs.logical_time(engine, prompts, build, choice.device, tokens),
         ]
 
 
@@ -164,26 +145,3 @@ def _folder(config: DictConfig) -> Path:
         raise UserError(f"out={folder} exists; nothing is overwritten, name a new folder")
     folder.mkdir(parents=True)
     return folder
-
-
-def _print_stream(choice: RunChoice, engine: OffloadedEngine, console: Console) -> list[int]:
-    (prompt,) = choice.prompts
-    console.print(choice.tokenizer.decode(prompt.tokens), end="", style="dim", **_PLAIN)
-    text: list[int] = []
-    for part in _pieces(choice, engine.generate(prompt.tokens, choice.max_new_tokens), text):
-        console.print(part, end="", **_PLAIN)
-    console.print()
-    return text
-
-
-def _pieces(choice: RunChoice, blocks: Iterator[list[int]], text: list[int]) -> Iterator[str]:
-    """Text as it grows, only whole characters; collects the tokens in `text`."""
-    shown = ""
-    for block in blocks:
-        text += block
-        decoded = choice.tokenizer.decode(text).rstrip(UNFINISHED)
-        yield decoded[len(shown) :]
-        shown = decoded
-
-
-_PLAIN = {"markup": False, "highlight": False, "soft_wrap": True}

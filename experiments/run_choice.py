@@ -1,12 +1,14 @@
 """What `spac run` is asked to run: checkpoints, policy, sizes, prompts, times of the machine."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from experiments.configuration import as_list, as_mapping, number, whole_number
 from experiments.decision_file import choose_decision, source_of, times_of
+from experiments.machine import NO_DRAFT
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.record import choose_prompts
 from experiments.winner import Winner, read_winner
@@ -18,9 +20,11 @@ from runtime.devices import STANDIN, device_kind, open_device
 from runtime.engine_settings import EngineSettings, slots_of_ratio
 from runtime.expert_layout import layout_of
 from runtime.hazards import HazardChecker
+from runtime.ngram_draft import NGRAM
 from runtime.prompts import Prompt
 from runtime.standin_link import Link
 from runtime.tokenizers import Tokenizer
+from runtime.truncation import Truncation
 from simulator.cost_tables import cost_table
 from simulator.draft_profile import draft_profile
 from simulator.hardware import DecisionTimes, HardwareProfile, hardware_profile
@@ -29,21 +33,30 @@ from traces.manifest import ModelInfo, SamplingInfo
 
 GAMMA = 4
 CACHE_RATIO = 0.17
+WORKLOAD = "mine"  # name of the user's own prompts
+NONE = "none"
+PROMPT_ROWS = 512  # of the cost table where prompts come later; longer ones cost in proportion
+
+Source = Literal["workload", "prompt", "chat", "lines"]
 
 
 @dataclass(frozen=True)
 class RunChoice:
     """`winner`: the comparison's result that is being run, if any; `costs`: what the policy knows
     of time, and what the stand-in's lanes are stretched to; `decision_source`: where its times
-    of decisions come from.
+    of decisions come from. `source`: where prompts come from; `prompts` is empty where they come
+    later. `draft`: a directory, "ngram" or None.
     """
 
     policy: PolicyChoice
     winner: Winner | None
     facts: CheckpointFacts
-    draft: Path | None
+    draft: Path | str | None
     tokenizer: Tokenizer
+    source: Source
     prompts: list[Prompt]
+    stop_strings: tuple[str, ...]
+    proofs: bool
     max_new_tokens: int
     settings: EngineSettings
     hardware: HardwareProfile
@@ -73,7 +86,8 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
     winner = None if config["winner"] is None else read_winner(config["winner"])
     facts = open_target(config["target"] or SHIPPED_PAIR / "target")
     tokenizer = Tokenizer(facts.path)
-    prompts = _prompts(config, tokenizer)
+    source = _source(config)
+    prompts = _prompts(config, source, tokenizer)
     settings = _settings(config, winner, facts)
     hardware = hardware_profile(as_mapping(config["hardware"]), "hardware")
     settings = replace(settings, hardware=hardware.name)
@@ -81,7 +95,8 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
     tokens = whole_number("max_new_tokens", config["max_new_tokens"])
     if tokens < 2:
         raise UserError(f"max_new_tokens={tokens}: the first token is prefill, ask for 2 or more")
-    rows = max(settings.gamma + 1, *(len(prompt.tokens) for prompt in prompts))
+    longest = max((len(prompt.tokens) for prompt in prompts), default=PROMPT_ROWS)
+    rows = max(settings.gamma + 1, longest)
     policy, decision = _policy(config, winner), choose_decision(config["decision"])
     return RunChoice(
         policy=policy,
@@ -89,7 +104,10 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         facts=facts,
         draft=_draft(config) if settings.gamma else None,
         tokenizer=tokenizer,
+        source=source,
         prompts=prompts,
+        stop_strings=_stop_strings(config),
+        proofs=_proofs(config, source),
         max_new_tokens=tokens,
         settings=settings,
         hardware=hardware,
@@ -132,21 +150,49 @@ def _policy(config: Mapping[str, Any], winner: Winner | None) -> PolicyChoice:
     return choices[0]
 
 
-def _draft(config: Mapping[str, Any]) -> Path:
+def _draft(config: Mapping[str, Any]) -> Path | str:
     if config["draft_path"] is not None:
-        return Path(config["draft_path"])
+        return NGRAM if config["draft_path"] == NGRAM else Path(config["draft_path"])
     if config["target"] is not None:
-        raise UserError("target= needs draft_path= of a draft with its tokenizer, or gamma=0")
+        raise UserError(
+            "target= needs draft_path= of a draft with its tokenizer, draft_path=ngram, or "
+            "draft_path=none"
+        )
     return SHIPPED_PAIR / "draft"
 
 
-def _prompts(config: Mapping[str, Any], tokenizer: Tokenizer) -> list[Prompt]:
-    if config["prompt"] is None:
-        return choose_prompts(config, str(config["workload"]), tokenizer)
-    if config["prompts"] is not None:
-        raise UserError("prompt= and prompts= exclude each other")
-    tokens = tokenizer.encode(str(config["prompt"]))
-    return [Prompt("prompt", tuple(tokens))]
+def _source(config: Mapping[str, Any]) -> Source:
+    given = [key for key in ("prompt", "prompts", "workload") if config[key] is not None]
+    if "prompt" in given:
+        if len(given) > 1:
+            raise UserError(f"prompt= and {given[1]}= exclude each other")
+        return "prompt"
+    if given:
+        return "workload"
+    return "chat" if sys.stdin is not None and sys.stdin.isatty() else "lines"
+
+
+def _prompts(config: Mapping[str, Any], source: Source, tokenizer: Tokenizer) -> list[Prompt]:
+    if source == "workload":
+        return choose_prompts(config, str(config["workload"] or WORKLOAD), tokenizer)
+    if source == "prompt":
+        return [Prompt("prompt", tuple(tokenizer.encode(str(config["prompt"]))))]
+    return []
+
+
+def _stop_strings(config: Mapping[str, Any]) -> tuple[str, ...]:
+    given = [] if config["stop"] is None else as_list(config["stop"])
+    if not all(isinstance(text, str) and text for text in given):
+        raise UserError(f"stop={given}: must be texts that are not empty")
+    return tuple(given)
+
+
+def _proofs(config: Mapping[str, Any], source: Source) -> bool:
+    if config["proofs"] is None:
+        return source == "workload"
+    if config["proofs"] and source == "chat":
+        raise UserError("proofs=true: a chat is not proved; give prompt= or workload=")
+    return bool(config["proofs"])
 
 
 def _settings(
@@ -159,8 +205,7 @@ def _settings(
         won = winner.cache_ratio if winner else CACHE_RATIO
         ratio = won if config["cache_ratio"] is None else config["cache_ratio"]
         slots = slots_of_ratio(number("cache_ratio", ratio), layers, experts)
-    won_gamma = winner.gamma if winner else GAMMA
-    gamma = won_gamma if config["gamma"] is None else whole_number("gamma", config["gamma"])
+    gamma = _gamma(config, winner)
     sampling = as_mapping(config["sampling"])
     if config["launch"] not in ("late", "early"):
         raise UserError(f"launch={config['launch']}: must be late or early")
@@ -173,8 +218,27 @@ def _settings(
         sampling=SamplingInfo(
             sampling["mode"], float(sampling["temperature"]), int(sampling["seed"])
         ),
+        truncation=_truncation(sampling),
         launch_early=config["launch"] == "early",
         paced=_paced(config),
+    )
+
+
+def _gamma(config: Mapping[str, Any], winner: Winner | None) -> int:
+    """The given one, else the winner's, else the default; 0 with draft_path=none."""
+    none = config["draft_path"] == NONE
+    won = winner.gamma if winner else (0 if none else GAMMA)
+    gamma = won if config["gamma"] is None else whole_number("gamma", config["gamma"])
+    if none and gamma > 0:
+        raise UserError(f"draft_path=none cannot draft {gamma} tokens a pass; add gamma=0")
+    return gamma
+
+
+def _truncation(sampling: Mapping[str, Any]) -> Truncation:
+    top_k, top_p = sampling["top_k"], sampling["top_p"]
+    return Truncation(
+        None if top_k is None else whole_number("sampling.top_k", top_k),
+        None if top_p is None else number("sampling.top_p", top_p),
     )
 
 
@@ -192,4 +256,6 @@ def _costs(
     )  # fmt: skip
     model = model_profile(as_mapping(config["model"]), "model", shape)
     draft = draft_profile(as_mapping(config["draft"]), "draft")
+    if config["draft_path"] == NGRAM:
+        draft = NO_DRAFT  # looking up costs no time on the accelerator
     return cost_table(hardware, model, draft, rows, trace_layers=shape.layers, decision=decision)

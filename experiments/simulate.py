@@ -1,12 +1,10 @@
 """`spac simulate`: one policy on one trace, every metric on the terminal, the run log on disk."""
 
 import json
-import math
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 from omegaconf import DictConfig
 from rich.console import Console
-from rich.table import Table
 
 from experiments.compare import digests
 from experiments.comparison import Job, play, refuse_impossible
@@ -14,6 +12,7 @@ from experiments.configuration import as_list, as_mapping, whole_number
 from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
 from experiments.machine import capacities_from, machine_from
+from experiments.metrics_table import metrics_table
 from experiments.outputs import new_folder
 from experiments.policy_choice import choose_policies
 from experiments.provenance import write_run_file
@@ -23,7 +22,7 @@ from experiments.trace_choice import acceptance_from, open_workloads
 from policies.errors import UserError
 from simulator.engines import choose_engine
 from traces.atomic import write_atomically
-from traces.metrics import Metrics, metrics
+from traces.metrics import metrics
 
 
 def run(config: DictConfig) -> int:
@@ -64,30 +63,3 @@ def job_from(config: DictConfig) -> Job:
         workload.name, workload.path, workload.acceptance, workload.seed, setting, choices[0],
         choices[0].label,
     )  # fmt: skip
-
-
-def metrics_table(result: Metrics, title: str) -> Table:
-    """All metrics, one per line, with the note on approximation."""
-    note = " (approximate: text trace)" if result.approximate else ""
-    table = Table("metric", "value", title=title + note)
-    for field in fields(result):
-        value = getattr(result, field.name)
-        label = field.name.removesuffix("_seconds").replace("_", " ")
-        table.add_row(label, shown(field.name, value))
-    return table
-
-
-def shown(name: str, value: object) -> str:
-    """A metric with its unit."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    assert isinstance(value, float)
-    if math.isnan(value):
-        return "-"
-    if name.endswith("_seconds") or name == "seconds_per_token":
-        return f"{value * 1e3:.3f} ms" if value < 1 else f"{value:.3f} s"
-    if "rate" in name or "share" in name or name.startswith("acceptance"):
-        return f"{value:.1%}"
-    return f"{value:.3f}"

@@ -34,9 +34,9 @@ from traces.runlog import RunLog
 class OffloadedEngine:
     """One policy over one slot pool; slots and policy state survive requests. Owns `device`.
 
-    target: a checkpoint directory. draft: one too, or "ngram", or None with gamma 0. log: a new directory for run log
-    and observations, which then keep all finished passes whatever happens; None: in memory, see
-    `runlog`. After an error the engine is closed.
+    target: a checkpoint directory. draft: one too, or "ngram", or None with gamma 0. log: a new
+    directory for run log and observations, which then keep all finished passes whatever happens;
+    None: in memory, see `runlog`. After an error the engine is closed.
     """
 
     def __init__(
@@ -122,7 +122,15 @@ class OffloadedEngine:
             yield from self._decoder.generate(request, prompt, stop)
         except (Exception, KeyboardInterrupt) as error:
             self._core.abandon()
-            raise as_device_error(error) or error
+            known = as_device_error(error)
+            if known is None:
+                raise
+            raise known from error
+
+    @property
+    def requests(self) -> int:
+        """Requests begun so far: the number of the next one."""
+        return self._requests
 
     def keep_log(self) -> None:
         """Write what the log holds by now to its directory."""
