@@ -16,6 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return dispatch(words)
+    except KeyboardInterrupt:  # while modules load or the last line is printed
+        return 130
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -36,10 +38,7 @@ def dispatch(words: list[str]) -> int:
     if any(flag in words[1:] for flag in HELP_FLAGS):
         print(command_help(command))
         return 0
-    try:
-        launcher = importlib.import_module("experiments.launch")
-    except KeyboardInterrupt:
-        return 130
+    launcher = importlib.import_module("experiments.launch")
     code: int = launcher.launch(command, words[1:])
     return code
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from experiments.answers import Answer, answer, closing_line
+from experiments.answers import Answer, answer, closing_line, printable
 from experiments.chat import chat, note, read_prompts_of_lines, show
 from experiments.interrupts import Interrupts
 from experiments.record import token_bar
@@ -42,8 +42,7 @@ def server(choice: RunChoice, console: Console) -> Serve:
     if choice.source == "chat":
         return lambda engine, interrupts: _chat(choice, engine, interrupts)
     if choice.source == "prompt":
-        show(choice.tokenizer.decode(choice.prompts[0].tokens))
-        return lambda engine, interrupts: _answers(choice, iter(choice.prompts), engine, interrupts)
+        return lambda engine, interrupts: _answers(choice, _echoed(choice), engine, interrupts)
     lines = read_prompts_of_lines(sys.stdin)
     first = next(lines, None)
     if first is None:
@@ -113,6 +112,12 @@ def _chat(
     given: Answer
     for given in chat(engine, choice, interrupts):
         yield Prompt(f"turn {given.request}", ()), given.tokens
+
+
+def _echoed(choice: RunChoice) -> Iterator[Prompt]:
+    for prompt in choice.prompts:
+        show(printable(choice.tokenizer.decode(prompt.tokens)))
+        yield prompt
 
 
 def _prompts_of(choice: RunChoice, first: str, lines: Iterator[str]) -> Iterator[Prompt]:

@@ -19,8 +19,8 @@ from experiments.provenance import write_run_file
 from experiments.record import SMALL
 from experiments.run_choice import RunChoice, choose_run
 from experiments.run_report import RUNLOG, figures_of
-from policies.compile import source_hash
 from policies.errors import UserError
+from policies.sources import source_hash
 from runtime.device import DeviceError
 from runtime.engine import OffloadedEngine
 from runtime.failures import as_device_error
@@ -43,12 +43,12 @@ def run(config: DictConfig) -> int:
     if choice.facts.hidden < SMALL:
         # A second thread would wait in a spin barrier for longer than it computes.
         torch.set_num_threads(1)
+    serve = server(choice, console)
     folder = _folder(config)
     write_run_file(folder, "run", config, {"tokenizer": tokenizer_hash(choice.target)})
     announce(choice, console)
     checker = HazardChecker() if choice.proofs and choice.on_standin else None
     texts: Texts = []
-    serve = server(choice, console)
     try:
         engine = generate(choice, serve, folder / RUNLOG, checker, texts)
     finally:
@@ -91,9 +91,12 @@ def generate(
     UserError where the machine fails, KeyboardInterrupt for Ctrl-C: both leave a readable log.
     """
     try:
-        with open_engine(choice, log, checker) as engine, Interrupts() as interrupts:
-            for prompt, tokens in serve(engine, interrupts):
-                texts.append((prompt, tokens))
+        with Interrupts() as interrupts:
+            with interrupts.raising():
+                engine = open_engine(choice, log, checker)
+            with engine:
+                for prompt, tokens in serve(engine, interrupts):
+                    texts.append((prompt, tokens))
         return engine
     except Exception as error:
         known = error if isinstance(error, DeviceError) else as_device_error(error)

@@ -1,6 +1,8 @@
 """`spac run` on a tiny pair: text, figures, proofs, and what it refuses."""
 
+import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from experiments.configuration import compose_config
 from experiments.proofs import Proof
 from policies.errors import UserError
 from policies.sources import source_hash
-from runtime.device import DeviceError
 from runtime.tiny import TinyShape, make_tiny_pair
 from traces.metrics import metrics
 from traces.runlog import read_runlog
@@ -55,13 +56,13 @@ def winner_file(folder: Path, **changes: Any) -> Path:
 def test_a_prompt_is_continued_measured_and_proved(
     pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, folder = run(pair, tmp_path, "policy=spac", "prompt=w7 w8 w9")
+    code, folder = run(pair, tmp_path, "policy=spac", "prompt=w7 w8 w9", "proofs=true")
     assert code == 0
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr()
     (text,) = json.loads((folder / "texts.json").read_text())
-    assert text.split()[:5] == shown.split("w9", 1)[1].split()[:5]
-    for word in ("tokens per second", "hit rate per expert", "bytes copied"):
-        assert word in shown
+    assert shown.out == f"w7 w8 w9{text}\n", "the text alone"
+    assert "12 tokens, " in shown.err
+    assert re.search(r"tokens/s, \d+% of checked drafts accepted, \d+% of experts hit", shown.err)
     proofs = json.loads((folder / "proofs.json").read_text())
     assert [proof["holds"] for proof in proofs] == [True] * 4
     log = read_runlog(folder / "runlog")
@@ -70,7 +71,9 @@ def test_a_prompt_is_continued_measured_and_proved(
     assert stored["tokens_per_second"] == metrics(log).tokens_per_second
 
 
-def test_a_winner_is_run_as_it_won(pair: Path, tmp_path: Path) -> None:
+def test_a_winner_is_run_as_it_won(
+    pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     prompts = tmp_path / "mine.jsonl"
     lines = [{"id": str(n), "text": f"w{n} w{n + 1} w{n + 2}"} for n in (6, 16, 26)]
     prompts.write_text("\n".join(map(json.dumps, lines)))
@@ -79,6 +82,9 @@ def test_a_winner_is_run_as_it_won(pair: Path, tmp_path: Path) -> None:
         pair, tmp_path, f"winner={tmp_path}", f"prompts={prompts}", "workload=mine", "requests=3",
         "cache_ratio=null", "proofs=false",
     )  # fmt: skip
+    shown = capsys.readouterr().out
+    for word in ("tokens per second", "hit rate per expert", "bytes copied"):
+        assert word in shown
     log = read_runlog(folder / "runlog")
     assert code == 0
     assert log.info.policy == "lru_fetch"
@@ -90,7 +96,7 @@ def test_a_winner_is_run_as_it_won(pair: Path, tmp_path: Path) -> None:
 
 def test_a_winner_without_speculation_needs_no_draft(pair: Path, tmp_path: Path) -> None:
     winner_file(tmp_path, gamma=0)
-    code, folder = run(pair, tmp_path, f"winner={tmp_path}", "prompt=w7")
+    code, folder = run(pair, tmp_path, f"winner={tmp_path}", "prompt=w7", "proofs=true")
     assert code == 0
     holds = [proof["holds"] for proof in json.loads((folder / "proofs.json").read_text())]
     assert holds == [True] * 4
@@ -100,21 +106,89 @@ def test_a_failed_proof_gives_exit_code_1(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_command, "prove", lambda *_: [Proof("text", False, "differs")])
-    code, _ = run(pair, tmp_path, "prompt=w7")
+    code, _ = run(pair, tmp_path, "prompt=w7", "proofs=true")
     assert code == 1
 
 
-def test_a_failing_device_is_one_line_and_keeps_the_passes(
-    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("words", "accepted", "gamma"),
+    [
+        (["draft_path=ngram"], True, {0, 4}),
+        (["draft_path=ngram", "sampling.mode=greedy"], True, {0, 4}),
+        (["draft_path=none"], False, {0}),
+        (["draft_path=none", "gamma=0"], False, {0}),
+        (["sampling.top_k=3", "sampling.top_p=0.9"], True, {0, 4}),
+    ],
+)
+def test_drafts_and_limits_change_no_proof(
+    words: list[str], accepted: bool, gamma: set[int], pair: Path, tmp_path: Path
+) -> None:
+    code, folder = run(
+        pair, tmp_path, "prompt=w7 w8 w7 w8 w7", "proofs=true", "max_new_tokens=40",
+        "sampling.temperature=0.3", *words,
+    )  # fmt: skip
+    assert code == 0
+    proofs = json.loads((folder / "proofs.json").read_text())
+    untried = 1 if "draft_path=ngram" in words else 0
+    assert [proof["holds"] for proof in proofs].count(None) == untried
+    log = read_runlog(folder / "runlog")
+    assert set(log.passes["gamma"]) <= gamma
+    assert (log.passes["accepted"].sum() > 0) == accepted
+
+
+def test_rejection_sampling_with_limits_runs_and_says_what_it_cannot_prove(
+    pair: Path, tmp_path: Path
+) -> None:
+    code, folder = run(
+        pair, tmp_path, "prompt=w7", "proofs=true", "sampling.mode=rejection", "sampling.top_p=0.8"
+    )
+    assert code == 0
+    assert read_runlog(folder / "runlog").info.notes["top_p"] == "0.8"
+    holds = [proof["holds"] for proof in json.loads((folder / "proofs.json").read_text())]
+    assert holds == [None, True, None, True]
+
+
+def test_a_stop_string_ends_the_answer_and_is_not_shown(
+    pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, free = run(pair, tmp_path, "prompt=w7", "max_new_tokens=20")
+    (text,) = json.loads((free / "texts.json").read_text())
+    words = text.split()
+    stop = f"{words[6][1:]} {words[7]}"  # from the middle of one token into another
+    capsys.readouterr()
+    code, folder = run(
+        pair, tmp_path, "prompt=w7", "max_new_tokens=20", f"stop='{stop}'", "proofs=true"
+    )
+    assert code == 0
+    (kept,) = json.loads((folder / "texts.json").read_text())
+    end = kept.index(stop)
+    assert kept.split() == words[: len(kept.split())] and kept.endswith(stop)
+    assert capsys.readouterr().out == f"w7{kept[:end]}\n"
+
+
+def test_prompts_line_by_line(
+    pair: Path,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    def fail(*_: Any) -> None:
-        raise DeviceError("OSError: bus error")
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("w7 w8\n\nw9 w10 w11\n"))
+    code, folder = run(pair, tmp_path, "proofs=true")
+    assert code == 0
+    texts = json.loads((folder / "texts.json").read_text())
+    assert capsys.readouterr().out == "".join(f"{text}\n" for text in texts)
+    assert len(texts) == 2
+    assert all(p["holds"] for p in json.loads((folder / "proofs.json").read_text()))
+    assert set(read_runlog(folder / "runlog").passes["request"]) == {0, 1}
 
-    monkeypatch.setattr(run_command, "rehearse", fail)
-    code, _ = run(pair, tmp_path, "prompt=w7")
-    assert code == 1
-    assert "error: OSError: bus error; finished passes are in" in capsys.readouterr().out
+
+def test_nothing_to_read_is_refused_before_anything_is_made(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    with pytest.raises(UserError, match="no prompt: give prompt="):
+        run(pair, tmp_path)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -131,6 +205,14 @@ def test_a_failing_device_is_one_line_and_keeps_the_passes(
         (["draft_path=null"], "draft_path"),
         (["winner=/nowhere/winner.yaml"], "no such file"),
         (["prompt=w7", "prompts=some.jsonl"], "exclude each other"),
+        (["prompt=w7", "workload=code"], "exclude each other"),
+        (["draft_path=none", "gamma=3"], "draft_path=none cannot draft 3"),
+        (["sampling.mode=rejection", "sampling.top_k=0"], "top_k=0"),
+        (["sampling.top_p=2"], "top_p=2"),
+        (["sampling.mode=greedy", "sampling.top_k=5"], "sampling.mode=greedy"),
+        (["stop=['']"], "not empty"),
+        (["stop=[3]"], "must be texts"),
+        (["max_new_tokens=600"], "do not fit the model's 512 positions"),
     ],
 )
 def test_what_cannot_be_run_is_refused(
