@@ -45,10 +45,10 @@ def _turn(
         conversation.take_back()
         note(str(error))
         return
-    room = engine.positions - engine.settings.gamma - len(tokens)
+    room = engine.room - len(tokens)
     if room < LEAST_ROOM:
         conversation.take_back()
-        note(f"{len(tokens)} tokens fill the model's {engine.positions} positions; /reset forgets")
+        note(f"{len(tokens)} tokens, and there is room for {engine.room}: /reset forgets")
         return
     limit = min(choice.max_new_tokens, room)
     given = answer(engine, choice, tokens, limit, interrupts, show)

@@ -96,6 +96,12 @@ class OffloadedEngine:
         draft = self.draft.facts if isinstance(self.draft, DraftModel) else self.facts
         return min(self.facts.max_positions, draft.max_positions)
 
+    @property
+    def room(self) -> int:
+        """Tokens of prompt and answer together for which there are positions and memory."""
+        planned = self.settings.planned_context(self.facts.max_positions)
+        return min(self.positions, planned) - self.settings.gamma
+
     def generate(
         self,
         prompt: Sequence[int],

@@ -9,6 +9,7 @@ from runtime.checkpoints import CheckpointFacts, open_draft, torch_dtype
 from runtime.engine_settings import EngineSettings
 from runtime.expert_layout import layout_of
 from runtime.memory_plan import MemoryPlan, plan_memory
+from runtime.ngram_draft import NGRAM
 from runtime.weight_files import stored_tensors
 
 
@@ -17,7 +18,7 @@ def plan_run(
 ) -> MemoryPlan:
     """What an engine with these checkpoints and settings will take."""
     dtype = torch_dtype(settings.dtype)
-    proposer = None if draft is None else open_draft(draft)
+    proposer = None if draft is None or draft == NGRAM else open_draft(draft)
     elements = facts.kv_elements + (0 if proposer is None else proposer.kv_elements)
     return plan_memory(
         layout_of(facts, dtype, settings.experts),
