@@ -246,6 +246,6 @@ def test_proofs_are_frozen_data() -> None:
 def test_a_device_that_cannot_be_used_is_refused_before_loading(
     words: list[str], said: str, pair: Path, tmp_path: Path
 ) -> None:
-    given = [f"target={pair / 'target'}", "gamma=0", f"outputs={tmp_path}", *words]
+    given = [f"target={pair / 'target'}", "gamma=0", "prompt=w7", f"outputs={tmp_path}", *words]
     with pytest.raises(UserError, match=said):
         run_command.run(compose_config(COMMANDS["run"], given))
