@@ -77,7 +77,7 @@ def announce(choice: RunChoice, console: Console) -> None:
     )
     console.print(
         f"decision times in the policy's cost table: {choice.decision_source}; those of this run "
-        "are measured", **_PLAIN,
+        "are measured", highlight=False, soft_wrap=True,
     )  # fmt: skip
     if choice.winner is not None and choice.winner.source_hash != source_hash():
         console.print("note: the winner was found with other versions of policies or simulator")
