@@ -2,17 +2,19 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
+from queue import SimpleQueue
 from signal import SIG_IGN, SIGINT, signal
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from policies.errors import UserError
 
 Cell = TypeVar("Cell")
 Result = TypeVar("Result")
-AHEAD = 2  # cells handed to each worker before they are needed, so that none waits for this process
+AHEAD = 2  # cells that each worker holds: one is being played, one waits to be next
 
 
 def run_cells(
@@ -30,26 +32,76 @@ def run_cells(
         yield index, play(cells[index])
     if not waiting:
         return
-    # Fresh processes: a forked one would inherit the progress bar's thread.
-    pool = ProcessPoolExecutor(
-        workers - 1, get_context("spawn"), initializer=signal, initargs=(SIGINT, SIG_IGN)
-    )
-    started: dict[Future[Result], int] = {}
+    left, beside = len(waiting), _Workers(play, cells, waiting, workers - 1)
     try:
-        while waiting or started:
-            while waiting and len(started) < AHEAD * (workers - 1):
-                index = waiting.popleft()
-                started[pool.submit(play, cells[index])] = index
-            if waiting:
-                index = waiting.popleft()
-                yield index, play(cells[index])
-            done, _ = wait(started, timeout=0 if waiting else None, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield started.pop(future), future.result()
+        while left:
+            mine = next_of(waiting)
+            if mine is not None:
+                yield mine, play(cells[mine])
+                left -= 1
+            for index, result in beside.finished():
+                yield index, result
+                left -= 1
     except BrokenProcessPool as error:
         raise UserError(
             "a worker process was killed, perhaps for lack of memory; the rows finished so far are "
             "kept. Run it again with a smaller workers=, or with workers=1"
         ) from error
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        beside.stop()
+
+
+def next_of(waiting: deque[int]) -> int | None:
+    """The next index, None after the last; safe while another thread takes from it too."""
+    with suppress(IndexError):
+        return waiting.popleft()
+    return None
+
+
+class _Workers(Generic[Cell, Result]):
+    """Processes that take cells from `waiting`, each the next one as soon as it has finished one,
+    however long the process that reads the results is busy."""
+
+    def __init__(
+        self,
+        play: Callable[[Cell], Result],
+        cells: Sequence[Cell],
+        waiting: deque[int],
+        processes: int,
+    ) -> None:
+        self._play = play
+        self._cells = cells
+        self._waiting = waiting
+        self._done: SimpleQueue[tuple[int, Future[Result]]] = SimpleQueue()
+        # Fresh processes: a forked one would inherit the progress bar's thread.
+        self._pool = ProcessPoolExecutor(
+            processes, get_context("spawn"), initializer=signal, initargs=(SIGINT, SIG_IGN)
+        )
+        for _ in range(AHEAD * processes):
+            self._hand_out()
+
+    def finished(self) -> Iterator[tuple[int, Result]]:
+        """What has finished by now; where no cell waits, at least one result."""
+        must_wait = not self._waiting
+        while must_wait or not self._done.empty():
+            index, future = self._done.get()
+            yield index, future.result()
+            must_wait = False
+
+    def stop(self) -> None:
+        """Ends the processes after the cells that they are playing."""
+        self._waiting.clear()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _hand_out(self) -> None:
+        index = next_of(self._waiting)
+        if index is None:
+            return
+        with suppress(RuntimeError):  # from the pool's thread, where the pool may just have ended
+            future = self._pool.submit(self._play, self._cells[index])
+            future.add_done_callback(lambda done: self._took(index, done))
+
+    def _took(self, index: int, done: Future[Result]) -> None:
+        self._done.put((index, done))
+        if not done.cancelled() and done.exception() is None:
+            self._hand_out()

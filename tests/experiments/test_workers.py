@@ -20,6 +20,13 @@ def process_of(_: int) -> int:
     return os.getpid()
 
 
+def slow_in(parent: int) -> int:
+    """Two seconds in the process `parent`, none elsewhere."""
+    if os.getpid() == parent:
+        time.sleep(2)
+    return os.getpid()
+
+
 def killed_elsewhere(parent: int) -> int:
     """Dies as if the kernel had taken its memory, unless it runs in the process `parent`."""
     if os.getpid() != parent:
@@ -32,6 +39,10 @@ def refused(number: int) -> int:
     if number == 3:
         raise UserError("cell 3 is impossible")
     return number
+
+
+def empty_lookup(number: int) -> int:
+    return [7][number]
 
 
 def results(play, cells, workers, order=None) -> dict[int, int]:
@@ -63,6 +74,17 @@ def test_a_single_cell_starts_no_process() -> None:
 def test_this_process_and_its_workers_share_the_cells() -> None:
     found = results(process_of, list(range(100)), workers=2)
     assert len(set(found.values())) == 2 and os.getpid() in found.values()
+
+
+def test_workers_go_on_while_this_process_plays_a_long_cell() -> None:
+    found = results(slow_in, [os.getpid()] * 60, workers=2)
+    assert len(found) == 60
+    assert list(found.values()).count(os.getpid()) < 20
+
+
+def test_a_lookup_that_fails_in_a_cell_is_not_hidden() -> None:
+    with pytest.raises(IndexError):
+        results(empty_lookup, [0, 1, 2], workers=2)
 
 
 def test_a_killed_worker_is_one_clear_refusal() -> None:
