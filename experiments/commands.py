@@ -79,6 +79,12 @@ COMMANDS = {
             positional=("folder",),
         ),
         Command(
+            "timeline",
+            "experiments.timeline",
+            "runs over time for ui.perfetto.dev, and a pass as a picture",
+            positional=("runlog",),
+        ),
+        Command(
             "study",
             "experiments.study",
             "a question about the method, answered with numbers: theory or paper",

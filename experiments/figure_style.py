@@ -54,6 +54,7 @@ def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Fig
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a PNG."""
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    """Write a PNG, PDF or SVG by the ending of `path`; the same figure gives the same bytes."""
+    dated = {".pdf": "CreationDate", ".svg": "Date"}.get(path.suffix)
+    figure.savefig(path, dpi=DOTS_PER_INCH, metadata={dated: None} if dated else None)
     return path

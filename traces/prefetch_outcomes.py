@@ -17,34 +17,51 @@ from traces.runlog_schema import COPY_PREFETCH, COPY_STREAM, DECODE_PHASE
 
 def count_outcomes(runlog: RunLog, copies: pd.DataFrame) -> tuple[int, int, int]:
     """(useful, late, wasted) of the prefetches among `copies`; the whole log tells their uses."""
-    model = runlog.info.model
-    prefetches = copies[copies["kind"] == COPY_PREFETCH]
-    if prefetches.empty:
-        return 0, 0, 0
+    uses = first_uses(runlog, copies[copies["kind"] == COPY_PREFETCH])
+    used, useful = int(uses["used"].sum()), int((uses["used"] & uses["hit"]).sum())
+    return useful, used - useful, len(uses) - used
+
+
+def first_uses(runlog: RunLog, prefetches: pd.DataFrame) -> pd.DataFrame:
+    """The use that decides about each of `prefetches`, with their index.
+
+    Columns: `used`; `hit`; `pass_index` and `layer` of the use, -1 where there is none.
+    """
+    layers = runlog.info.model.layers
+    nothing = np.zeros(len(prefetches), bool), np.zeros(len(prefetches), bool)
+    experts, places, hits = _uses(runlog, runlog.info.model.experts)
+    if prefetches.empty or not len(experts):
+        return _table(prefetches, *nothing, np.full(len(prefetches), -1), layers)
     held = runlog.copies[runlog.copies["kind"] != COPY_STREAM]
-    held = held.assign(place=_place(held, model.layers)).sort_values(["slot", "generation"])
+    held = held.assign(place=_place(held, layers)).sort_values(["slot", "generation"])
     slot, place = held["slot"].to_numpy(), held["place"].to_numpy()
     until = np.full(len(held), np.iinfo(np.int64).max)
     until[:-1] = np.where(slot[1:] == slot[:-1], place[1:], until[:-1])
     span_end = pd.Series(until, index=held.index).loc[prefetches.index].to_numpy()
-    span_begin = _place(prefetches, model.layers).to_numpy()
+    span_begin = _place(prefetches, layers).to_numpy()
 
-    experts, places, hits = _uses(runlog, model.experts)
     order = np.lexsort((places, experts))
     experts, places, hits = experts[order], places[order], hits[order]
     # One sortable number per use, so that the first use after a copy is one binary search.
-    stride = int(max(places.max(initial=0), span_begin.max()) + 2)
+    stride = int(max(places.max(), span_begin.max()) + 2)
     wanted = prefetches["expert"].to_numpy().astype(np.int64)
     found = np.searchsorted(experts * stride + places, wanted * stride + span_begin, side="right")
-    inside = found < len(experts)
-    at = np.minimum(found, len(experts) - 1) if len(experts) else found * 0
-    if len(experts):
-        inside &= (experts[at] == wanted) & (places[at] <= span_end)
-        useful = int((inside & (hits[at] == 1)).sum())
-    else:
-        useful = 0
-    used = int(inside.sum())
-    return useful, used - useful, len(prefetches) - used
+    at = np.minimum(found, len(experts) - 1)
+    used = (found < len(experts)) & (experts[at] == wanted) & (places[at] <= span_end)
+    return _table(prefetches, used, hits[at] == 1, np.where(used, places[at], -1), layers)
+
+
+def _table(
+    prefetches: pd.DataFrame,
+    used: NDArray[np.bool_],
+    hit: NDArray[np.bool_],
+    place: NDArray[np.int64],
+    layers: int,
+) -> pd.DataFrame:
+    pass_index = np.where(place < 0, -1, place // (layers + 1))
+    layer = np.where(place < 0, -1, place % (layers + 1) - 1)
+    columns = {"used": used, "hit": hit & used, "pass_index": pass_index, "layer": layer}
+    return pd.DataFrame(columns, index=prefetches.index)
 
 
 def _place(table: pd.DataFrame, layers: int) -> pd.Series:

@@ -1,0 +1,87 @@
+"""`spac timeline`: runs as a Perfetto trace, side by side, and one pass as a picture for papers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.table import Table
+
+from experiments.configuration import as_list, whole_number
+from experiments.figure_style import save_figure
+from experiments.lanes_figure import pass_lanes_figure, typical_pass
+from experiments.outputs import new_folder
+from experiments.perfetto import perfetto_trace
+from experiments.perfetto_span import Span
+from experiments.runlog_choice import runlog_directories
+from policies.errors import UserError
+from traces.atomic import write_atomically
+from traces.runlog import RunLog, read_runlog
+
+TRACE_NAME = "timeline.json.gz"
+ALL = "all"
+
+
+def run(config: DictConfig) -> int:
+    """Write the trace and the pictures of `config.runlog`; say where they are."""
+    console = Console()
+    directories = runlog_directories([str(path) for path in as_list(config.runlog)])
+    logs = [read_runlog(path) for path in directories]
+    spans = [span_of(log, config.passes) for log in logs]
+    indices = [pass_of(log, config["pass"]) for log in logs]
+    folder = new_folder(config.outputs, "timeline")
+    write_atomically(folder / TRACE_NAME, perfetto_trace(spans))
+    pictures = [
+        path
+        for number, (log, index) in enumerate(zip(logs, indices, strict=True), 1)
+        for path in save_pass(log, index, folder, number)
+    ]
+    console.print(span_table(directories, spans))
+    for path in (folder / TRACE_NAME, *pictures):
+        console.print(str(path), highlight=False, soft_wrap=True)
+    console.print(f"Open {TRACE_NAME} at ui.perfetto.dev (drop the file on the page).")
+    return 0
+
+
+def span_of(log: RunLog, passes: object) -> Span:
+    """The passes to show: `all`, or `first:last` counted from 0, both included."""
+    indices = log.passes["pass_index"]
+    if log.passes.empty:
+        raise UserError(f"run log of {log.info.policy!r}: it has no pass")
+    if passes == ALL:
+        return Span(log, int(indices.min()), int(indices.max()))
+    first, colon, last = str(passes).partition(":")
+    if not (colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise UserError(f"passes={passes}: write first:last, such as passes=10:19, or passes=all")
+    return Span(log, int(first), int(last))
+
+
+def pass_of(log: RunLog, index: object) -> int:
+    """The pass to draw: the one asked for, else the typical one."""
+    if index is None:
+        return typical_pass(log)
+    number = whole_number("pass", index)
+    if number not in set(log.passes["pass_index"]):
+        last = log.passes["pass_index"].max()
+        raise UserError(f"pass={number}: {log.info.policy} has passes 0 to {last}")
+    return number
+
+
+def save_pass(log: RunLog, index: int, folder: Path, number: int) -> list[Path]:
+    """Picture of one pass as PNG and PDF."""
+    figure = pass_lanes_figure(log, index)
+    stem = f"{number}-{log.info.policy}-pass-{index}"
+    return [save_figure(figure, folder / f"{stem}{ending}") for ending in (".png", ".pdf")]
+
+
+def span_table(directories: Sequence[Path], spans: Sequence[Span]) -> Table:
+    """What the trace shows of each run."""
+    table = Table("run log", "run", "passes shown", "of", "ms", "copies")
+    for path, span in zip(directories, spans, strict=True):
+        info, last = span.log.info, span.passes["pass_index"].max()
+        table.add_row(
+            str(path), f"{info.policy}, {info.kind}", f"{span.first} to {last}",
+            str(len(span.log.passes)), f"{(span.end_ns - span.begin_ns) / 1e6:.2f}",
+            str(len(span.copies)),
+        )  # fmt: skip
+    return table
