@@ -12,6 +12,7 @@ from experiments import proofs
 from experiments.chat import note
 from experiments.generation import Serve, open_engine, server
 from experiments.interrupts import Interrupts
+from experiments.memory_table import ONLY, plan_line, plan_of, show_plan_only
 from experiments.metrics_table import metrics_table
 from experiments.outputs import new_folder
 from experiments.proofs import Proof
@@ -43,6 +44,9 @@ def run(config: DictConfig) -> int:
     if choice.facts.hidden < SMALL:
         # A second thread would wait in a spin barrier for longer than it computes.
         torch.set_num_threads(1)
+    if choice.plan == ONLY:
+        show_plan_only(choice, plan_of(choice), console)
+        return 0
     serve = server(choice, console)
     folder = _folder(config)
     write_run_file(folder, "run", config, {"tokenizer": tokenizer_hash(choice.target)})
@@ -66,7 +70,7 @@ def run(config: DictConfig) -> int:
 
 
 def announce(choice: RunChoice, console: Console) -> None:
-    """One line on what is run; one more if a winner was found by other code."""
+    """What is run, in how much memory; one more line if a winner was found by other code."""
     settings = choice.settings
     total = len(choice.facts.moe_layers) * choice.facts.experts
     console.print(
@@ -77,8 +81,11 @@ def announce(choice: RunChoice, console: Console) -> None:
     )
     console.print(
         f"decision times in the policy's cost table: {choice.decision_source}; those of this run "
-        "are measured", highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        "are measured",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(plan_line(choice, plan_of(choice)), highlight=False, soft_wrap=True)
     if choice.winner is not None and choice.winner.source_hash != source_hash():
         console.print("note: the winner was found with other versions of policies or simulator")
 

@@ -45,7 +45,7 @@ class RunChoice:
     """`winner`: the comparison's result that is being run, if any; `costs`: what the policy knows
     of time, and what the stand-in's lanes are stretched to; `decision_source`: where its times
     of decisions come from. `source`: where prompts come from; `prompts` is empty where they come
-    later. `draft`: a directory, "ngram" or None.
+    later. `draft`: a directory, "ngram" or None. `plan`: "only" if nothing is to be loaded.
     """
 
     policy: PolicyChoice
@@ -63,6 +63,7 @@ class RunChoice:
     costs: CostTable
     decision_source: str
     device_name: str = STANDIN
+    plan: str = "shown"
 
     @property
     def on_standin(self) -> bool:
@@ -97,6 +98,7 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         raise UserError(f"max_new_tokens={tokens}: the first token is prefill, ask for 2 or more")
     longest = max((len(prompt.tokens) for prompt in prompts), default=PROMPT_ROWS)
     rows = max(settings.gamma + 1, longest)
+    settings = replace(settings, context=_context(config, facts, prompts, tokens + settings.gamma))
     policy, decision = _policy(config, winner), choose_decision(config["decision"])
     return RunChoice(
         policy=policy,
@@ -114,6 +116,7 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         costs=_costs(config, hardware, facts, settings, rows, times_of(policy.name, decision)),
         decision_source=source_of(hardware.name, decision),
         device_name=name,
+        plan=_plan(config),
     )
 
 
@@ -130,6 +133,23 @@ def _device_name(
             "with a profile of this machine, such as rtx4090"
         )
     return name
+
+
+def _context(
+    config: Mapping[str, Any], facts: CheckpointFacts, prompts: list[Prompt], room: int
+) -> int | None:
+    """The given one, else what the known prompts need; None where they come later."""
+    if config["context"] is not None:
+        return whole_number("context", config["context"])
+    if not prompts:
+        return None
+    return min(max(len(prompt.tokens) for prompt in prompts) + room, facts.max_positions)
+
+
+def _plan(config: Mapping[str, Any]) -> str:
+    if config["plan"] not in ("shown", "only"):
+        raise UserError(f"plan={config['plan']} is unknown; use shown or only")
+    return str(config["plan"])
 
 
 def _paced(config: Mapping[str, Any]) -> bool:
@@ -214,6 +234,7 @@ def _settings(
         staging=whole_number("staging", config["staging"]),
         gamma=gamma,
         dtype=str(config["dtype"]),
+        experts=str(config["experts"]),
         mode=config["mode"],
         sampling=SamplingInfo(
             sampling["mode"], float(sampling["temperature"]), int(sampling["seed"])

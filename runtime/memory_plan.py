@@ -67,17 +67,19 @@ def check_memory(plan: MemoryPlan, available: Memory) -> None:
     """UserError with the numbers and what would fit, if the plan does not."""
     if plan.host > available.host_available:
         raise UserError(
-            f"the experts need {_gib(plan.host)} of host memory, "
-            f"{_gib(available.host_available)} are available; use a smaller model, "
+            f"the experts need {size_text(plan.host)} of host memory, "
+            f"{size_text(available.host_available)} are available; use a smaller model, "
             "dtype=bfloat16, experts=int8, or close other programs"
         )
     room = available.device_available - (plan.host if available.shared else 0)
     if plan.device > room:
-        parts = " + ".join(f"{name} {_gib(size)}" for name, size in plan.parts().items() if size)
+        parts = " + ".join(
+            f"{name} {size_text(size)}" for name, size in plan.parts().items() if size
+        )
         beside = " beside the experts" if available.shared else ""
         raise UserError(
-            f"{parts} = {_gib(plan.device)} of device memory, {_gib(room)} are available{beside}; "
-            f"{_remedy(plan, plan.device - room)}"
+            f"{parts} = {size_text(plan.device)} of device memory, "
+            f"{size_text(room)} are available{beside}; {_remedy(plan, plan.device - room)}"
         )
 
 
@@ -104,5 +106,6 @@ def _remedy(plan: MemoryPlan, excess: int) -> str:
     return " or ".join(remedies) or "use a smaller target or draft, dtype=bfloat16, or experts=int8"
 
 
-def _gib(size: int) -> str:
-    return f"{size / GIB:.2f} GiB"
+def size_text(size: int) -> str:
+    """Bytes for people: GiB, or MiB below a tenth of one."""
+    return f"{size / GIB:.2f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"

@@ -61,8 +61,8 @@ def test_too_little_device_memory_is_refused_with_what_would_fit() -> None:
     asked = {"staging": 2, "dense": 2 * GIB, "kv_token_bytes": KV, "context": 4_096}
     plan = plan_memory(QWEN3, slots=3_000, **asked)
     message = (
-        r"dense 2\.00 GiB \+ kv 0\.38 GiB \+ staging 0\.02 GiB \+ slots 26\.37 GiB = 28\.76 GiB of "
-        r"device memory, 24\.00 GiB are available; lower slots to 2458$"
+        r"dense 2\.00 GiB \+ kv 0\.38 GiB \+ staging 18\.00 MiB \+ slots 26\.37 GiB = "
+        r"28\.76 GiB of device memory, 24\.00 GiB are available; lower slots to 2458$"
     )
     with pytest.raises(UserError, match=message):
         check_memory(plan, Memory(64 * GIB, 24 * GIB))

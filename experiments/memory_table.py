@@ -1,0 +1,64 @@
+"""The memory plan of a run: one line before loading, or a table and a verdict instead of it."""
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.run_choice import RunChoice
+from runtime.expert_layout import INT8
+from runtime.memory_plan import MemoryPlan, check_memory, size_text
+from runtime.run_memory import plan_run
+
+ONLY = "only"
+
+
+def plan_of(choice: RunChoice) -> MemoryPlan:
+    """From the headers of the checkpoints."""
+    return plan_run(choice.facts, choice.draft, choice.settings)
+
+
+def plan_line(choice: RunChoice, plan: MemoryPlan) -> str:
+    """Host and device, the latter by part."""
+    parts = ", ".join(f"{name} {size_text(size)}" for name, size in named_parts(choice, plan))
+    return (
+        f"memory: {size_text(plan.host)} for the experts on the host; {size_text(plan.device)} on "
+        f"the device: {parts}"
+    )
+
+
+def show_plan_only(choice: RunChoice, plan: MemoryPlan, console: Console) -> None:
+    """The table; UserError if the plan does not fit this machine."""
+    device = choice.device()
+    try:
+        available, name = device.memory(), device.name
+    finally:
+        device.close()
+    table = Table("memory", "of", "planned")
+    table.add_column("free now")
+    settings, experts = choice.settings, len(choice.facts.moe_layers) * choice.facts.experts
+    stored = settings.experts if settings.experts == INT8 else settings.dtype
+    table.add_row(
+        "host", f"{experts} experts, {stored}", size_text(plan.host),
+        size_text(available.host_available),
+    )  # fmt: skip
+    for part, size in named_parts(choice, plan):
+        table.add_row(name, part, size_text(size), "")
+    room = size_text(available.device_available)
+    shared = ", the host's" if available.shared else ""
+    table.add_row(name, "all of it", size_text(plan.device), f"{room}{shared}")
+    console.print(table)
+    check_memory(plan, available)
+    console.print("it fits; nothing was loaded", highlight=False)
+
+
+def named_parts(choice: RunChoice, plan: MemoryPlan) -> list[tuple[str, int]]:
+    """The parts of device memory in words, without empty ones."""
+    settings, sizes = choice.settings, plan.parts()
+    context = settings.planned_context(choice.facts.max_positions)
+    words = {
+        "dense": "target without experts",
+        "draft": "draft",
+        "kv": f"keys and values of {context} tokens",
+        "staging": f"{settings.staging} staging buffers",
+        "slots": f"{settings.slots} slots",
+    }
+    return [(words[name], size) for name, size in sizes.items() if size]
