@@ -46,6 +46,10 @@ _OWN: dict[str, dict[str, Any]] = {
     "gpt_oss": {
         "num_local_experts": EXPERTS, "intermediate_size": WIDTH, "head_dim": 16,
         "sliding_window": 6, "swiglu_limit": 1.0,  # small, so that both clamps and windows matter
+        "rope_parameters": {
+            "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+            "truncate": False, "original_max_position_embeddings": 16, "rope_theta": 150000.0,
+        },
     },
 }  # fmt: skip
 

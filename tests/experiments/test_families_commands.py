@@ -39,8 +39,11 @@ def words(pair: Path, outputs: Path) -> list[str]:
 def test_a_recording_is_whole_and_of_the_models_shape(pair: Path, tmp_path: Path) -> None:
     config = compose_config(COMMANDS["record"], [*words(pair, tmp_path), "gamma=3"])
     assert record_command.run(config) == 0
-    trace = open_trace(tmp_path / "record" / "latest" / "mine", verify=True)
-    check_trace(trace)
+    path = tmp_path / "record" / "latest" / "mine"
+    report = check_trace(path)
+    assert report.ok, report.problems
+    assert report.prefix_compared > 0 and report.prefix_differing == 0
+    trace = open_trace(path, verify=True)
     layers = len(open_target(pair / "target").moe_layers)
     model = trace.manifest.model
     assert (model.layers, model.experts, model.top_k) == (layers, EXPERTS, TOP_K)

@@ -289,7 +289,7 @@ def test_plan_only_loads_and_writes_nothing(
         (["context=1000"], "context=1000: the model reads at most 512 tokens"),
         (
             ["context=10"],
-            "18 tokens of prompt, text and drafts, but memory is planned for 10; raise",
+            "18 tokens of prompt, text and drafts, but memory is planned for 10;",
         ),
     ],
 )
