@@ -43,9 +43,9 @@ class PolicyTimes:
 
 @dataclass(frozen=True)
 class DecisionFile:
-    """`load_average`: how busy the machine was meanwhile; `shape`: sizes that were decided about;
-    `decisions`: layers measured for each policy;
-    `versions`: package -> version; `policies`: name -> times."""
+    """`load_average`: how busy the machine was meanwhile; `versions`: package -> version; `shape`:
+    sizes that were decided about, whatever sizes the times are charged for later; `decisions`:
+    layers measured for each policy; `policies`: name -> times."""
 
     name: str
     cpu: str

@@ -2,6 +2,7 @@
 the SimPy reference on the same runs."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from experiments.benchmarks.measures import Bench, Measure
@@ -23,10 +24,8 @@ def measure_engines(bench: Bench) -> Iterator[Measure]:
     for name, goal in GOALS.items():
         # Kernels of both are compiled now, or loaded from the disk.
         play(short, name), play_reference(make_scene(bench, 1), name)
-        logs: list[RunLog] = []
-        seconds = core_seconds(lambda: logs.append(play(scene, name)), bench.size.repeats)  # noqa: B023
-        rate = activations(scene, logs[-1]) / seconds / MILLION
-        passes = len(logs[-1].passes)
+        seconds, log = core_seconds(partial(play, scene, name), bench.size.repeats)
+        rate, passes = activations(scene, log) / seconds / MILLION, len(log.passes)
         yield Measure(
             SECTION, f"{name}: expert activations per second and core, full log", rate, "million",
             "at least", goal, note=f"{passes} passes",
@@ -40,8 +39,8 @@ def measure_engines(bench: Bench) -> Iterator[Measure]:
 
 def ratio_to_reference(scene: Scene, name: str, repeats: int) -> Measure:
     """Time of the reference over that of the compiled engine, on the same short run."""
-    compiled = core_seconds(lambda: play(scene, name), repeats)
-    reference = core_seconds(lambda: play_reference(scene, name), 1)
+    compiled, _ = core_seconds(partial(play, scene, name), repeats)
+    reference, _ = core_seconds(partial(play_reference, scene, name), 1)
     return Measure(
         SECTION, f"{name}: times as fast as the SimPy reference", reference / compiled, "x",
         "at least", 20.0,

@@ -12,6 +12,7 @@ from traces.synthetic_replay import BankReplay
 
 CACHE_RATIO = 0.17
 REQUEST_TOKENS = 512
+ASSUMED_FOR_ANY = "any"  # decision times of the profile do not depend on the policy
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,5 @@ def make_scene(bench: Bench, passes: int) -> Scene:
         bench.machine, Capacity(cache_ratio=CACHE_RATIO), size.gamma, 4, "late", "concurrent", None
     )
     settings = replace(setting.simulation(replay.model), warmup_requests=0)
-    return Scene(replay, setting.costs(replay, ""), settings)
+    costs = setting.costs(replay, ASSUMED_FOR_ANY)
+    return Scene(replay, costs, settings)

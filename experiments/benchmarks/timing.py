@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,12 @@ def spread_of_calls(calls: Iterable[Callable[[], Any]]) -> Spread:
     return spread(times)
 
 
-def core_seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Median over `repeats` of the CPU seconds that this process spends in `call`: what it takes of
-    one core, even where other programs want the core too."""
-    times = []
+def core_seconds(call: Callable[[], Result], repeats: int) -> tuple[float, Result]:
+    """(median over `repeats` of the CPU seconds that this process spends in `call`, what it last
+    returned): what it takes of one core, even where other programs want the core too."""
+    times, results = [], []
     for _ in range(repeats):
         begin = time.process_time_ns()
-        call()
+        results = [call()]
         times.append(time.process_time_ns() - begin)
-    return float(np.median(times)) / 1e9
+    return float(np.median(times)) / 1e9, results[0]
