@@ -141,6 +141,14 @@ class Cuda:
     def has_read(self, event: CudaEvent, reads: Iterable[Hashable]) -> None:
         """Only a checker wants to know."""
 
+    def note(
+        self,
+        stream: torch.cuda.Stream | None,
+        reads: Iterable[Hashable] = (),
+        writes: Iterable[Hashable] = (),
+    ) -> None:
+        """Only a checker wants to know."""
+
     def poison(self, tensor: torch.Tensor, stream: Any, writes: Iterable[Hashable] = ()) -> None:
         """Only a test device marks invalid memory."""
 

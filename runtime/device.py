@@ -107,6 +107,14 @@ class Device(Protocol):
     def has_read(self, event: Any, reads: Iterable[Hashable]) -> None:
         """The work of a `run` event has read these too, which was not known when it was queued."""
 
+    def note(
+        self,
+        stream: Any | None,
+        reads: Iterable[Hashable] = (),
+        writes: Iterable[Hashable] = (),
+    ) -> None:
+        """The caller's own operations on `stream`, None for the host, touch these buffers now."""
+
     def poison(self, tensor: torch.Tensor, stream: Any, writes: Iterable[Hashable] = ()) -> None:
         """The content of `tensor` is no longer valid; a test device fills it with NaN."""
 

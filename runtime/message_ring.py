@@ -4,6 +4,7 @@ A copy reads its source and writes its destination when it executes, not when it
 buffer has the event of its last copy: it is neither refilled nor read before that.
 """
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import torch
@@ -67,6 +68,7 @@ class Message:
             raise DeviceError("a message was read after its buffer was used again")
         if not self._device.done(self._event):
             raise DeviceError("a message was read before its copy had ended")
+        self._device.note(None, reads=(self._ring.buffer_name(self._place),))
         return self._buffer
 
     def wait(self) -> torch.Tensor:
@@ -75,10 +77,18 @@ class Message:
         return self.read()
 
 
-def send_to_host(device: Device, ring: HostRing, payload: torch.Tensor, stream: Any) -> Message:
-    """Queue a copy of `payload` (device memory), which must not change before it has ended."""
+def send_to_host(
+    device: Device,
+    ring: HostRing,
+    payload: torch.Tensor,
+    stream: Any,
+    reads: Iterable[Hashable] = (),
+) -> Message:
+    """Queue a copy of `payload` (device memory), which must not change before it has ended. reads:
+    its name for the hazard checker.
+    """
     place, buffer = ring.next_free(payload.numel() * payload.element_size())
-    event = device.copy(buffer, payload, stream, writes=(ring.buffer_name(place),))
+    event = device.copy(buffer, payload, stream, reads, writes=(ring.buffer_name(place),))
     ring.in_use_until(place, event)
     return Message(device, ring, place, buffer, event)
 
@@ -88,6 +98,7 @@ def send_to_device(
 ) -> Any:
     """Queue a copy of `payload` (host memory, may change at once) to `dst`; returns its event."""
     place, buffer = ring.next_free(payload.numel() * payload.element_size())
+    device.note(None, writes=(ring.buffer_name(place),))
     buffer.copy_(payload.contiguous().view(-1).view(torch.uint8))
     event = device.copy_small(dst, buffer, stream, reads=(ring.buffer_name(place),))
     ring.in_use_until(place, event)

@@ -11,6 +11,7 @@ from runtime.message_ring import HostRing, Message, send_to_host
 
 RING = 4
 CAPACITY = 64 * 1024
+PAYLOAD = "router payload"  # of all messages: each is read before the next one is packed
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,10 @@ class RouterChannel:
         if predicted is not None:
             parts.insert(2, predicted.to(torch.int32))
         packed = torch.cat([part.contiguous().view(-1).view(torch.uint8) for part in parts])
+        compute = device.stream(COMPUTE)
+        device.note(compute, writes=(PAYLOAD,))
         routed = device.event()
-        device.record(routed, device.stream(COMPUTE))
+        device.record(routed, compute)
         device.wait(self._stream, routed)
-        message = send_to_host(device, self._ring, packed, self._stream)
+        message = send_to_host(device, self._ring, packed, self._stream, reads=(PAYLOAD,))
         return Posted(message, packed, parts, predicted is not None, routed)

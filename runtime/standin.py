@@ -13,7 +13,7 @@ import torch
 from policies.errors import UserError
 from runtime.device import COMPUTE, COPY, ROUTER, DeviceError, Memory
 from runtime.failures import first_line
-from runtime.hazards import HazardChecker
+from runtime.hazards import HOST, HazardChecker
 from runtime.host_memory import available_host_bytes
 from runtime.standin_link import Link, PacedLink
 from runtime.standin_stream import InlineStream, StandInEvent, StandInStream
@@ -144,6 +144,15 @@ class StandIn:
     def has_read(self, event: StandInEvent, reads: Iterable[Hashable]) -> None:
         if self.checker is not None:
             self.checker.also_reads(event, event.stream, reads)
+
+    def note(
+        self,
+        stream: Stream | None,
+        reads: Iterable[Hashable] = (),
+        writes: Iterable[Hashable] = (),
+    ) -> None:
+        if self.checker is not None:
+            self.checker.work(HOST if stream is None else stream.name, reads, writes, "host")
 
     def poison(self, tensor: torch.Tensor, stream: Stream, writes: Iterable[Hashable] = ()) -> None:
         self._put(stream, lambda: _fill(tensor), (), writes, "poison")
