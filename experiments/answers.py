@@ -34,17 +34,21 @@ def answer(
     interrupts: Interrupts,
     show: Show,
 ) -> Answer:
-    """Continue `prompt`. Ctrl-C ends the answer with the pass at hand; it stays noted."""
+    """Continue `prompt`, up to the end of a line. Ctrl-C ends the answer with the pass at hand; it
+    stays noted.
+    """
     stream = TextStream(choice.tokenizer, choice.stop_strings, engine.facts.end_tokens)
     request, tokens = engine.requests, list[int]()
     blocks = engine.generate(prompt, max_new_tokens, stop_strings=choice.stop_strings)
-    with closing(blocks):
-        for block in blocks:
-            tokens += block
-            show(printable(stream.push(block)))
-            if interrupts.pressed:
-                break
-    show(printable(stream.finish()))
+    try:
+        with closing(blocks):
+            for block in blocks:
+                tokens += block
+                show(printable(stream.push(block)))
+                if interrupts.pressed:
+                    break
+    finally:
+        show(printable(stream.finish()) + "\n")
     return Answer(request, tokens, stream.text)
 
 

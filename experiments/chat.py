@@ -52,7 +52,6 @@ def _turn(
         return
     limit = min(choice.max_new_tokens, room)
     given = answer(engine, choice, tokens, limit, interrupts, show)
-    show("\n")
     conversation.answered(given.text)
     note(closing_line(engine, given.request, len(given.tokens)))
     if interrupts.take():

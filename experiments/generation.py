@@ -100,7 +100,6 @@ def _answers(
 ) -> Iterator[tuple[Prompt, list[int]]]:
     for prompt in prompts:
         given = answer(engine, choice, prompt.tokens, choice.max_new_tokens, interrupts, show)
-        show("\n")
         note(closing_line(engine, given.request, len(given.tokens)))
         yield prompt, given.tokens
         interrupts.check()
