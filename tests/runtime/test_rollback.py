@@ -61,7 +61,7 @@ def test_what_was_committed_before_a_pass_is_left_bit_by_bit(tiny: Any, mode: An
 
 @pytest.mark.parametrize("stop", [StopRule(1), StopRule(7), StopRule(40), StopRule(40, {9, 12})])  # type: ignore[arg-type]
 def test_the_caches_are_those_of_a_fresh_prefill(tiny: Any, stop: StopRule) -> None:
-    """Same length; values differ from a prefill's in the last bits, which reads all rows at once."""
+    """Values differ from a prefill's in the last bits: it reads all rows at once."""
     rule = make_rule(SamplingInfo("keyed", 0.8, 3), 64, torch.device("cpu"))
     decoder = SpeculativeDecoder(tiny.target, tiny.draft, rule, 4)
     text = [*PROMPT, *(t for block in decoder.generate(0, PROMPT, stop) for t in block)]
