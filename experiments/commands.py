@@ -40,12 +40,7 @@ COMMANDS = {
             "the whole chain in under three minutes",
             renamed=PLAYED,
         ),
-        Command(
-            "record",
-            "experiments.record",
-            "record a routing trace from a model pair",
-            renamed={"draft": "draft_path"},
-        ),
+        Command("record", "experiments.record", "record a routing trace from a model pair"),
         Command("train-pair", "experiments.train_pair", "train the small model pair anew"),
         Command(
             "trace",

@@ -9,6 +9,7 @@ import pandas as pd
 from omegaconf import DictConfig
 from rich.console import Console
 
+from experiments.bounding import check_method, with_bounds
 from experiments.comparison import (
     Job,
     plan_jobs,
@@ -41,10 +42,11 @@ SECONDS_BETWEEN_WRITES = 1.0
 def run(config: DictConfig) -> int:
     """Compare, write the output folder, print tables and the sentence."""
     console = Console()
+    check_method(config.bound)
     jobs = jobs_from(config, console)
     folder = new_folder(config.outputs, "compare")
-    write_run_file(folder, "compare", config, digests(jobs))
-    rows = compare(jobs, folder, config.workers, console)
+    write_run_file(folder, "compare", config, digests(jobs), planned_rows(jobs))
+    rows = compare(jobs, folder, config, console)
     keep_runlogs(jobs, rows, folder)
     record = read_run_file(folder)
     show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
@@ -108,11 +110,12 @@ def served(
     return possible
 
 
-def compare(jobs: list[Job], folder: Path, workers: int | None, console: Console) -> pd.DataFrame:
-    """Play all jobs. Whatever stops it, the rows finished so far are in the folder."""
+def compare(jobs: list[Job], folder: Path, config: DictConfig, console: Console) -> pd.DataFrame:
+    """Play all jobs, then bound them. Whatever stops it, the rows finished so far are in the
+    folder."""
     rows: dict[int, dict[str, Any]] = {}
     written = time.monotonic()
-    count = workers_from(workers, len(jobs))
+    count = workers_from(config.workers, len(jobs))
     try:
         with progress_bar(console, "compare", len(jobs)) as advance:
             for index, row in play_all(jobs, count):
@@ -124,7 +127,9 @@ def compare(jobs: list[Job], folder: Path, workers: int | None, console: Console
     finally:
         if rows:
             write_table(folder, table_of(rows))
-    return table_of(rows)
+    bounded = with_bounds(table_of(rows), jobs, check_method(config.bound), count, console)
+    write_table(folder, bounded)
+    return bounded
 
 
 def workers_from(workers: int | None, jobs: int) -> int:
@@ -133,6 +138,11 @@ def workers_from(workers: int | None, jobs: int) -> int:
     if wanted < 1:
         raise UserError(f"workers={workers}: must be at least 1")
     return max(1, min(wanted, jobs))
+
+
+def planned_rows(jobs: list[Job]) -> int:
+    """Rows that count for the winner."""
+    return sum(not job.sweep for job in jobs)
 
 
 def digests(jobs: list[Job]) -> dict[str, str]:

@@ -18,9 +18,11 @@ from policies.errors import UserError
 from simulator.engines import choose_engine, simulate
 from simulator.foresight import is_clairvoyant
 from simulator.requirements import check_requirements
+from simulator.settings import SimulationSettings
 from traces.acceptance import Acceptance
 from traces.held_replay import HeldReplay
 from traces.metrics import metrics
+from traces.replay import Replay
 from traces.runlog import RunLog
 
 
@@ -74,16 +76,29 @@ def rivals_from(names: Sequence[str], choices: Sequence[PolicyChoice]) -> dict[s
 def refuse_impossible(jobs: Sequence[Job]) -> None:
     """Before anything runs: UserError for the first job that its trace cannot serve."""
     for job in (jobs[index] for index in by_trace(jobs)):
-        replay = _workload(job).replay
+        replay = workload_of(job).replay
         trace = replay.model
         policy = job.choice.build()
         settings = job.setting.simulation(trace)
         try:
+            refuse_too_few_requests(replay, settings)
             costs = job.setting.costs(replay, job.choice.name)
             choose_engine(policy, job.setting.engine)  # type: ignore[arg-type]
             check_requirements(replay, policy, costs, settings)
         except UserError as error:
             raise UserError(f"{job.workload}: {error}") from error
+
+
+def refuse_too_few_requests(replay: Replay, settings: SimulationSettings) -> None:
+    """UserError if all requests would be warm-up, so that nothing is measured."""
+    there, asked = len(replay.request_ids), settings.requests
+    if settings.warmup_requests < (there if asked is None else min(asked, there)):
+        return
+    found = f"requests={asked}" if asked is not None else f"a trace of {there} request"
+    raise UserError(
+        f"{found}: the first request is warm-up and never counted, so at least "
+        f"{settings.warmup_requests + 1} are needed"
+    )
 
 
 def servable(choices: Sequence[PolicyChoice], workloads: Sequence[Workload]) -> list[PolicyChoice]:
@@ -97,7 +112,7 @@ def servable(choices: Sequence[PolicyChoice], workloads: Sequence[Workload]) -> 
 
 def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
     """(row of the table, run log) of one job; with `path` the log is also written there."""
-    workload = _workload(job)
+    workload = workload_of(job)
     policy, setting, replay = job.choice.build(), job.setting, workload.replay
     log = simulate(
         replay, policy, setting.costs(replay, job.choice.name), setting.simulation(replay.model),
@@ -150,7 +165,8 @@ def _row(job: Job) -> dict[str, Any]:
     return play(job)[0]
 
 
-def _workload(job: Job) -> Workload:
+def workload_of(job: Job) -> Workload:
+    """The job's trace, opened; kept for the next jobs of the same trace."""
     return _opened(*_key(job))
 
 

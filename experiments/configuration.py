@@ -7,11 +7,15 @@ from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import OverrideParseException
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from experiments.commands import CONF, Command
+from experiments.given import refuse_conflicts
 from policies.errors import UserError
 
+PLAIN = re.compile(r"[^\[\]{}'\"]+")
 KEY_VALUE = re.compile(r"[+~]*[A-Za-z_][\w./@-]*=")
 SINGLE_GROUPS = ("model", "draft", "hardware", "device")
 
@@ -39,6 +43,7 @@ def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str],
             raise UserError(
                 f"'{word}' is not of the form key=value; see spac {command.name} --help"
             )
+    refuse_conflicts(command, values, rest)
     return values, rest
 
 
@@ -57,7 +62,7 @@ def translate(command: Command, overrides: Sequence[str]) -> list[str]:
         elif "policy" in command.renamed and key.startswith("policy."):
             word = "++overrides." + word.removeprefix("policy.")
         result.append(word)
-    for override in OverridesParser.create().parse_overrides(list(result)):
+    for override in parse(result):
         key = override.key_or_group
         if key in SINGLE_GROUPS and isinstance(override.value(), list):
             raise UserError(
@@ -65,6 +70,21 @@ def translate(command: Command, overrides: Sequence[str]) -> list[str]:
                 f"-m {key}=a,b runs one job each"
             )
     return result
+
+
+def parse(words: Sequence[str]) -> list[Override]:
+    """Hydra's reading of `words`; UserError names the word and how to quote it."""
+    try:
+        return OverridesParser.create().parse_overrides(list(words))
+    except OverrideParseException as error:
+        key, _, value = error.override.partition("=")
+        if PLAIN.fullmatch(value):
+            # An unquoted list ends where a bracket does; a path or a name has none of these.
+            raise UserError(
+                f"{error.override}: spaces and special characters need quotes inside the shell's: "
+                f"\"{key}='{value}'\""
+            ) from error
+        raise
 
 
 def compose_config(command: Command, words: Sequence[str]) -> DictConfig:

@@ -11,7 +11,7 @@ from rich.console import Console
 from experiments import record
 from experiments import run as run_command
 from experiments.commands import COMMANDS
-from experiments.compare import compare, digests, jobs_from, keep_runlogs
+from experiments.compare import compare, digests, jobs_from, keep_runlogs, planned_rows
 from experiments.comparison import Job
 from experiments.configuration import as_list, compose_config
 from experiments.outputs import new_folder
@@ -41,8 +41,8 @@ def run(config: DictConfig) -> int:
     check(traces, folder, console)
     announce(console, 3, "compare policies in the simulator")
     jobs = demo_jobs(config, traces, console)
-    write_run_file(folder, "demo", config, digests(jobs))
-    rows = compare(jobs, folder, config.workers, console)
+    write_run_file(folder, "demo", config, digests(jobs), planned_rows(jobs))
+    rows = compare(jobs, folder, config, console)
     announce(console, 4, "choose the winner, draw pictures")
     keep_runlogs(jobs, rows, folder)
     report = write_report(rows, read_run_file(folder), folder, folder, True)
@@ -69,7 +69,7 @@ def record_fresh(config: DictConfig, folder: Path) -> Path:
         "requests": config.record_requests,
         "max_new_tokens": config.record_tokens,
         "target": config.record_target,
-        "draft": config.record_draft,
+        "draft_path": config.record_draft,
     }
     recording = compose_config(COMMANDS["record"], [])
     recording.update(overrides)

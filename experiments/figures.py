@@ -6,17 +6,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.figure_style import Style, new_figure, styles
+from experiments.possible import HIGH, LOW, is_bounded, with_possible
 from experiments.ranking import NO_SPECULATION, TPS, layers_note, standing
 
 ORACLE = "best clairvoyant"
+POSSIBLE = "what is possible lies in here"
+BAND = "#DDDDDD"
 TPS_AXIS = "committed tokens per second"
 
 
-def tps_by_policy(rows: pd.DataFrame) -> Figure:
-    """Bars per workload and policy at one cache ratio and gamma; the oracle is a line above."""
+def tps_by_policy(rows: pd.DataFrame, partial: bool = False) -> Figure:
+    """Bars per workload and policy at one cache ratio and gamma. Above them what is possible, as a
+    band from the fastest schedule simulated to the upper bound; the oracle is a line."""
     result = standing(rows)
     title = f"{result.winner} is fastest at {_setting(rows)}"
-    if result.of_oracle is not None:
+    if partial:
+        title = f"Provisional: {result.winner} is fastest so far at {_setting(rows)}"
+    elif result.of_possible is not None:
+        title = (
+            f"{result.winner} is fastest and reaches at least {result.of_possible:.0%} of what is "
+            f"possible at {_setting(rows)}"
+        )
+    elif result.of_oracle is not None:
         title = (
             f"{result.winner} reaches {result.of_oracle:.0%} of the best clairvoyant policy "
             f"at {_setting(rows)}"
@@ -41,6 +52,13 @@ def tps_by_policy(rows: pd.DataFrame) -> Figure:
             axes.hlines(
                 oracle[workload], place - 0.42, place + 0.42, color="black", linestyle="--",
                 label=ORACLE if place == 0 else "",
+            )  # fmt: skip
+    if is_bounded(rows):
+        band = with_possible(rows).groupby("workload")[[LOW, HIGH]].first()
+        for place, workload in enumerate(workloads):
+            axes.fill_between(
+                [place - 0.42, place + 0.42], *band.loc[workload], color=BAND, zorder=0.5,
+                label=POSSIBLE if place == 0 else "",
             )  # fmt: skip
     axes.set_xticks(np.arange(len(workloads)), workloads)
     axes.set_ylabel(TPS_AXIS + layers_note(rows))
@@ -119,6 +137,12 @@ def _sweep(rows: pd.DataFrame, key: str, label: str) -> Figure:
     oracle = rows[rows["clairvoyant"]].groupby(["workload", key])[TPS].max().groupby(key).mean()
     if len(oracle):
         axes.plot(oracle.index, oracle, color="black", linestyle="--", marker="x", label=ORACLE)
+    if is_bounded(rows):
+        band = with_possible(rows).groupby(["workload", key])[[LOW, HIGH]].first()
+        ends = band.groupby(key).mean()
+        axes.fill_between(
+            ends.index.to_numpy(), ends[LOW], ends[HIGH], color=BAND, zorder=0.5, label=POSSIBLE
+        )
     axes.set_xlabel(label)
     axes.set_ylabel(f"{TPS_AXIS}\nmean over workloads{layers_note(rows)}")
     axes.set_ylim(bottom=0)

@@ -8,16 +8,22 @@ from matplotlib.figure import Figure
 from experiments import figures
 from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
+from experiments.possible import with_possible
 from experiments.ranking import best_setting, standing
 from traces.runlog import RunLog
 
 
-def draw_all(rows: pd.DataFrame, log: RunLog | None) -> dict[str, Figure]:
-    """File stem -> figure. `rows` may hold sweeps beside the main cells; see column `sweep`."""
+def draw_all(rows: pd.DataFrame, log: RunLog | None, partial: bool = False) -> dict[str, Figure]:
+    """File stem -> figure. `rows` may hold sweeps beside the main cells; see column `sweep`.
+    `partial`: the comparison was interrupted, and the titles say so."""
+    rows = with_possible(rows)
     main = rows[~rows["sweep"]]
     ratio, gamma = best_setting(main, standing(main).winner)
     base = main[(main["cache_ratio"] == ratio) & (main["gamma"] == gamma)]
-    drawn = {"tps_by_policy": figures.tps_by_policy(base), "placements": figures.placements(base)}
+    drawn = {
+        "tps_by_policy": figures.tps_by_policy(base, partial),
+        "placements": figures.placements(base),
+    }
     over_ratio = comparable(rows[rows["gamma"] == gamma], "cache_ratio")
     if over_ratio["cache_ratio"].nunique() > 1:
         drawn["tps_over_cache_ratio"] = figures.tps_over_ratio(over_ratio)

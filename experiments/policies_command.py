@@ -1,4 +1,4 @@
-"""`spac policies`: what exists, where it comes from, what it needs."""
+"""`spac policies`: what exists, a line each; with name= source, differences, needs, parameters."""
 
 from omegaconf import DictConfig
 from rich.console import Console
@@ -6,13 +6,38 @@ from rich.table import Table
 
 from experiments.configuration import as_list, options
 from experiments.policy_choice import choose_policies, policy_notes
+from simulator.foresight import is_clairvoyant
 
 
 def run(config: DictConfig) -> int:
-    """Print a table of the named policies, or of all."""
-    names = options("policy") if config.name is None else as_list(config.name)
-    Console().print(policy_table([str(name) for name in names]))
+    """Print a line for every policy, or all that is known of the named ones."""
+    console = Console()
+    if config.name is None:
+        console.print(policy_list())
+        console.print(
+            "* sees the future: simulator only, never wins. More of one: spac policies name=spac",
+            style="dim", highlight=False,
+        )  # fmt: skip
+        return 0
+    console.print(policy_table([str(name) for name in as_list(config.name)]))
     return 0
+
+
+def policy_list() -> Table:
+    """One line per policy, for a terminal of 80 columns."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for choice in choose_policies(options("policy")):
+        star = "*" if is_clairvoyant(choice.build()) else ""
+        table.add_row(f"{choice.name}{star}", summary(choice.name))
+    return table
+
+
+def summary(name: str) -> str:
+    """The first sentence of a policy's notes."""
+    text = " ".join(policy_notes(name))
+    return text.split(". ")[0].removesuffix(".")
 
 
 def policy_table(names: list[str]) -> Table:
@@ -21,7 +46,7 @@ def policy_table(names: list[str]) -> Table:
     for choice in choose_policies(names):
         policy = choice.build()
         notes = [] if "." in choice.name else policy_notes(choice.name)
-        if getattr(policy, "clairvoyant", False):
+        if is_clairvoyant(policy):
             notes.append("Sees the future: simulator only, never wins.")
         table.add_row(
             choice.name,

@@ -21,13 +21,19 @@ RUN_FILE = "run.json"
 
 
 def write_run_file(
-    folder: Path, command: str, config: DictConfig, inputs: Mapping[str, str]
+    folder: Path,
+    command: str,
+    config: DictConfig,
+    inputs: Mapping[str, str],
+    planned_rows: int | None = None,
 ) -> None:
-    """Write run.json; `inputs` maps the name of each input to its SHA-256 digest."""
+    """Write run.json; `inputs` maps the name of each input to its SHA-256 digest; `planned_rows`:
+    rows of a comparison that count for the winner, once it is complete."""
     record = {
         "command": command,
         "config": OmegaConf.to_container(config, resolve=True),
         "inputs": dict(inputs),
+        "planned_rows": planned_rows,
         "source_hash": source_hash(),
         "python": platform.python_version(),
         "machine": platform.machine(),

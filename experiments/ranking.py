@@ -1,25 +1,24 @@
-"""Who is best: relations between the rows of a comparison. Pure functions of its table.
-
-A cell is what policies compete in: one workload at one cache ratio and gamma on one machine.
-"""
+"""Who is best: relations between the rows of a comparison. Pure functions of its table."""
 
 from dataclasses import dataclass
 
 import pandas as pd
 
+from experiments.cell import CELL, TPS
+from experiments.possible import SHARE_LOW, is_bounded, with_possible
 from policies.errors import UserError
 
-CELL = ["hardware", "model", "workload", "cache_ratio", "gamma"]
-TPS = "tokens_per_second"
 NO_SPECULATION = "no_speculation"
+PROVISIONAL = "Provisional, the comparison was interrupted: "
 WITHOUT_DRAFT = "which drafts nothing and gives the draft's VRAM to slots,"
 
 
 @dataclass(frozen=True)
 class Standing:
     """The outcome of a comparison. `of_best`, `of_oracle`: mean over cells of the winner's TPS
-    relative to the best policy and to the best clairvoyant one (None if there was none).
-    `partial`: some policy has not played every cell, as in an interrupted comparison.
+    relative to the best policy and to the best clairvoyant one (None if there was none);
+    `of_possible`: at least this share of what is possible (None without bounds).
+    `partial`: the comparison was interrupted, so that shares of a best one would mean nothing.
 
     `lead`: how much faster than the runner-up in the mean, 0.1 = 10 %; None without a rival.
     """
@@ -32,6 +31,7 @@ class Standing:
     cells: int
     approximate: bool
     partial: bool = False
+    of_possible: float | None = None
 
 
 def layers_note(rows: pd.DataFrame) -> str:
@@ -66,10 +66,13 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("of_best", ascending=False, kind="stable")
 
 
-def standing(rows: pd.DataFrame, drafting: bool = False) -> Standing:
+def standing(
+    rows: pd.DataFrame, drafting: bool = False, planned_rows: int | None = None
+) -> Standing:
     """The winner: highest mean of_best among policies without foresight that played every cell.
 
-    `drafting`: only policies that use the draft can win.
+    `drafting`: only policies that use the draft can win. `planned_rows`: how many rows the complete
+    comparison has; without it, it counts as complete if every policy has played every cell.
     """
     table = means(rows)
     cells = len(rows.groupby(CELL))
@@ -79,19 +82,26 @@ def standing(rows: pd.DataFrame, drafting: bool = False) -> Standing:
     if eligible.empty:
         raise UserError("no policy without foresight ran on every workload, so nothing can win")
     winner, rivals = str(eligible.index[0]), eligible.index[1:]
+    partial = bool((table["cells"] < cells).any())
+    if planned_rows is not None:
+        partial = partial or len(rows) < planned_rows
     reached = eligible["of_oracle"].iloc[0]
+    of_possible = None
+    if is_bounded(rows) and not partial:
+        of_possible = float(with_possible(rows).groupby("policy")[SHARE_LOW].mean()[winner])
     lead = None
     if len(rivals):
         lead = float(eligible["of_best"].iloc[0] / eligible["of_best"].iloc[1]) - 1
     return Standing(
         winner=winner,
         of_best=float(eligible["of_best"].iloc[0]),
-        of_oracle=None if pd.isna(reached) else float(reached),
+        of_oracle=None if pd.isna(reached) or partial else float(reached),
         runner_up=str(rivals[0]) if len(rivals) else None,
         lead=lead,
         cells=cells,
         approximate=bool(rows["approximate"].any()),
-        partial=bool((table["cells"] < cells).any()),
+        partial=partial,
+        of_possible=of_possible,
     )
 
 
@@ -112,24 +122,33 @@ def can_win_drafting(rows: pd.DataFrame) -> bool:
 
 def drafting_sentence(result: Standing) -> str:
     """Which policy is first among those that use the draft."""
-    text = f"Among policies that draft, {result.winner} is first"
+    prefix = PROVISIONAL if result.partial else ""
+    text = f"{prefix}Among policies that draft, {result.winner} is first"
     if result.runner_up is not None and result.lead is not None:
         text += f", {result.lead:.1%} faster than {result.runner_up}"
-    if result.of_oracle is not None:
-        text += f"; it reaches {result.of_oracle:.1%} of the best clairvoyant policy"
-    return f"{text}."
+    return f"{text}{_reached(result)}."
 
 
 def sentence(result: Standing) -> str:
-    """Which policy won, by how much, and how far from the oracle it is."""
+    """Which policy won, by how much, and how far from the oracle and from the possible it is."""
     prefix = "Approximate (text traces): " if result.approximate else ""
-    if result.partial:
-        prefix += "Provisional, not every policy has played every setting: "
+    prefix += PROVISIONAL if result.partial else ""
     cells = f"mean over {result.cells} setting{'s' if result.cells != 1 else ''}"
     meaning = f", {WITHOUT_DRAFT}" if result.winner.startswith(NO_SPECULATION) else ""
-    text = f"{result.winner}{meaning} wins ({cells})"
+    text = f"{result.winner}{meaning} {'leads' if result.partial else 'wins'} ({cells})"
     if result.runner_up is not None and result.lead is not None:
         text += f", {result.lead:.1%} faster than {result.runner_up}, the next best"
-    if result.of_oracle is None:
-        return f"{prefix}{text}; no clairvoyant policy took part."
-    return f"{prefix}{text}; it reaches {result.of_oracle:.1%} of the best clairvoyant policy."
+    if result.of_oracle is None and not result.partial:
+        text += "; no clairvoyant policy took part"
+    return f"{prefix}{text}{_reached(result)}."
+
+
+def _reached(result: Standing) -> str:
+    """How much of the oracle's speed and of what is possible, as far as it is known."""
+    text = ""
+    if result.of_oracle is not None:
+        text = f"; it reaches {result.of_oracle:.1%} of the best clairvoyant policy"
+    if result.of_possible is not None:
+        joint = " and" if text else "; it reaches"
+        text += f"{joint} at least {result.of_possible:.1%} of what is possible"
+    return text

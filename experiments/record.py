@@ -86,7 +86,7 @@ def output_folder(config: DictConfig, workloads: list[str], pair: Pair) -> Path:
 def open_pair(config: Mapping[str, Any]) -> Pair:
     """Load target and draft on the configured device."""
     path = config["target"] or SHIPPED_PAIR / "target"
-    draft = config["draft"]
+    draft = config["draft_path"]
     if draft is None and config["target"] is None:
         draft = SHIPPED_PAIR / "draft"
     facts = open_target(path)
@@ -135,7 +135,7 @@ def record(
         return record_windowed(out, pair.target, pair.draft, prompts, settings, progress=progress)
     if pair.draft is None:
         raise UserError(
-            "kind=dense needs a draft; give draft=<checkpoint> or kind=windowed gamma=0"
+            "kind=dense needs a draft; give draft_path=<checkpoint> or kind=windowed gamma=0"
         )
     return record_dense(out, pair.target, pair.draft, prompts, settings, progress=progress)
 

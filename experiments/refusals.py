@@ -21,6 +21,8 @@ from experiments.help_text import read_config_text
 from policies.errors import UserError
 from policies.session import IllegalPlan
 
+# Groups of costs whose names people take for those of checkpoints, and the keys of the latter.
+CHECKPOINT_KEYS = {"draft": "draft_path", "model": "target"}
 REFUSED = (UserError, IllegalPlan, HydraException, OmegaConfBaseException)
 
 
@@ -63,10 +65,13 @@ def _user_error_behind(error: BaseException) -> BaseException | None:
 
 def _unknown_option(error: MissingConfigException) -> str:
     missing = str(error.missing_cfg_file or "")
-    group, _, name = missing.rpartition("/")
-    if not group:
+    group, _, name = missing.partition("/")
+    if not name:
         return _joined(str(error))
-    return str(unknown(group, name, options(group)))
+    text = str(unknown(group, name, options(group)))
+    if group in CHECKPOINT_KEYS and "/" in name:
+        text += f"; a checkpoint directory is {CHECKPOINT_KEYS[group]}="
+    return text
 
 
 def _unknown_key(error: BaseException, command: Command) -> str:

@@ -56,17 +56,17 @@ def write_report(
     rows: pd.DataFrame, record: dict[str, Any], source: Path, folder: Path, pictures: bool
 ) -> Report:
     """Write winner.yaml and pictures into `folder`. `source`: the comparison, with its run logs."""
-    main = rows[~rows["sweep"]]
-    result = standing(main)
+    main, planned = rows[~rows["sweep"]], record.get("planned_rows")
+    result = standing(main, planned_rows=planned)
     winner = winner_of(main, result, record["source_hash"], record["inputs"])
     paths = [write_winner(folder, winner)]
     drafting = None
     if winner.gamma == 0 and can_win_drafting(main):
-        drafting = standing(main, drafting=True)
+        drafting = standing(main, drafting=True, planned_rows=planned)
         second = winner_of(main, drafting, record["source_hash"], record["inputs"])
         paths.append(write_winner(folder, second, DRAFTING_FILE))
     if pictures:
-        paths = save_all(draw_all(rows, first_runlog(source)), folder) + paths
+        paths = save_all(draw_all(rows, first_runlog(source), result.partial), folder) + paths
     return Report(rows, result, paths, drafting)
 
 

@@ -23,6 +23,7 @@ from policies.errors import UserError
 from simulator.engines import choose_engine
 from traces.atomic import write_atomically
 from traces.metrics import metrics
+from traces.window_caches import belady_of_run
 
 
 def run(config: DictConfig) -> int:
@@ -38,9 +39,12 @@ def run(config: DictConfig) -> int:
     console.print(f"engine: {engine.engine} ({engine.reason})", highlight=False, soft_wrap=True)
     console.print(f"decision times: {job.setting.decision_source}", highlight=False, soft_wrap=True)
     _, log = play(job, folder / RUNLOGS / f"1-{job.choice.name}-{job.trace.name}")
-    result = metrics(log)
-    write_atomically(folder / "metrics.json", json.dumps(asdict(result), indent=2).encode())
-    console.print(metrics_table(result, f"{job.label} on {job.workload}"))
+    result, best = metrics(log), belady_of_run(log)
+    kept = asdict(result) | {"belady_hit_rate_per_window": best}
+    write_atomically(folder / "metrics.json", json.dumps(kept, indent=2).encode())
+    table = metrics_table(result, f"{job.label} on {job.workload}")
+    table.add_row("belady hit rate per window, copies on demand", f"{best:.1%}")
+    console.print(table)
     picture = save_figure(pass_lanes_figure(log), folder / "verify_pass_lanes.png")
     for path in (picture, folder / "metrics.json", folder / RUNLOGS):
         console.print(str(path), highlight=False, soft_wrap=True)

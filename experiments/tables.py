@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from experiments.possible import HIGH, SHARE_HIGH, SHARE_LOW, is_bounded, share_range, with_possible
 from experiments.ranking import TPS, layers_note, with_relations
 from policies.errors import UserError
 from traces.atomic import write_atomically
@@ -17,6 +18,7 @@ TABLE_NAME = "table"
 APPROXIMATE = "approximate"
 ORACLE = "clairvoyant"
 DECISIONS = "decision_times"
+LIMIT = "upper bound"
 MANY = 4  # workloads; with more, a terminal of 80 columns has no room for hit rates
 
 
@@ -43,16 +45,23 @@ def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
 
 def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     """For each setting: TPS of every policy by workload, its relations to best and oracle."""
-    related = with_relations(rows)
+    related = with_possible(with_relations(rows))
     settings = related.groupby(["hardware", "model", "cache_ratio", "gamma"], sort=False)
     shown: list[RenderableType] = [
         _setting_table(part, f"{hardware}, {model}, cache ratio {ratio:.0%}, gamma {gamma}")
         for (hardware, model, ratio, gamma), part in settings
     ]
-    note = (
-        "best, oracle: share of the speed of the fastest policy and of the best clairvoyant "
-        "policy, mean over workloads; clairvoyants see the future but are greedy: no upper bound"
-    )
+    note = "best: share of the speed of the fastest policy, mean over workloads"
+    if is_bounded(rows):
+        note += (
+            "; possible: share of what is possible, which lies between the fastest schedule "
+            f"simulated and the {LIMIT} that none can exceed"
+        )
+    else:
+        note += (
+            "; oracle: share of the speed of the best clairvoyant policy; clairvoyants see the "
+            "future but are greedy: no upper bound"
+        )
     if rows["workload"].nunique() <= MANY:
         note += "; hits: of active experts, counted by tokens"
     if DECISIONS in rows:  # a table of an older version lacks it
@@ -72,16 +81,21 @@ def _setting_table(rows: pd.DataFrame, setting: str) -> Group:
     table.add_column("policy", no_wrap=True)
     for workload, marked in approximate.items():
         table.add_column(f"~{workload}" if marked else str(workload), justify="right")
-    for column in ("best", "oracle") if many else ("best", "oracle", "hits"):
+    bounded = is_bounded(rows)
+    columns = ["of_best", *((SHARE_LOW, SHARE_HIGH) if bounded else ("of_oracle",))]
+    for column in ("best", "possible" if bounded else "oracle", *(() if many else ("hits",))):
         table.add_column(column, justify="right", no_wrap=True)
     speeds = rows.pivot(index="policy", columns="workload", values=TPS)[list(approximate.index)]
     foreseeing = rows.groupby("policy")["clairvoyant"].first()
+    rest = [] if many else ["-"]
+    if bounded:
+        limits = rows.groupby("workload")[HIGH].first()[list(approximate.index)]
+        table.add_row(LIMIT, *map(_three_digits, limits), "-", "-", *rest)
     if foreseeing.any():
         oracle = speeds[foreseeing].max()
-        rest = ["-", _share(1.0)] if many else ["-", _share(1.0), "-"]
-        table.add_row(f"{ORACLE}*", *map(_three_digits, oracle), *rest)
-    columns = ["of_best", "of_oracle"] + ([] if many else ["hit_rate_per_token"])
-    summary = rows.groupby("policy", sort=False)[columns].mean()
+        reached = "-" if bounded else _share(1.0)
+        table.add_row(f"{ORACLE}*", *map(_three_digits, oracle), "-", reached, *rest)
+    summary = rows.groupby("policy", sort=False)[[*columns, "hit_rate_per_token"]].mean()
     order = list(summary["of_best"].sort_values(ascending=False, kind="stable").index)
     first = next((policy for policy in order if not foreseeing[policy]), None)
     # Clairvoyants without speculation are in the files, and in the row of the best clairvoyant.
@@ -91,10 +105,23 @@ def _setting_table(rows: pd.DataFrame, setting: str) -> Group:
             table.add_row(
                 f"{policy}*" if foreseeing[policy] else str(policy),
                 *map(_three_digits, speeds.loc[policy]),
-                *map(_share, summary.loc[policy]),
+                *_relations(summary.loc[policy], bounded, many),
                 style="bold" if policy == first else None,
             )
     return Group(Text(title, style="bold"), table)
+
+
+def _relations(means: pd.Series, bounded: bool, many: bool) -> list[str]:
+    """The columns right of the workloads."""
+    if bounded:
+        possible = share_range(float(means[SHARE_LOW]), float(means[SHARE_HIGH]))
+    else:
+        possible = _share(means["of_oracle"])
+    return [
+        _share(means["of_best"]),
+        possible,
+        *([] if many else [_share(means["hit_rate_per_token"])]),
+    ]
 
 
 def _share(value: float) -> str:

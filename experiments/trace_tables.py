@@ -34,7 +34,8 @@ def info_table(trace: Trace) -> Table:
 
 def stats_tables(stats: TraceStats) -> list[Table]:
     """Counts, windows with acceptance, cache hit rates."""
-    return [_counts(stats), _windows(stats), _caches(stats)]
+    tables = [_counts(stats), _windows(stats), _caches(stats)]
+    return [*tables, _window_caches(stats)] if stats.window_caches else tables
 
 
 def _counts(stats: TraceStats) -> Table:
@@ -88,4 +89,17 @@ def _caches(stats: TraceStats) -> Table:
             *(f"{share:.1%}" for share in
               (cache.lru, cache.belady, cache.lru_shuffled, cache.belady_shuffled)),
         )  # fmt: skip
+    return table
+
+
+def _window_caches(stats: TraceStats) -> Table:
+    table = Table(
+        "gamma", "cache ratio", "LRU, access", "Belady, access", "LRU, window", "Belady, window",
+        title="hit rates of passes, one cache per layer: of single accesses, where a row finds "
+              "what an earlier row loaded, and of windows, whose experts are needed at once",
+    )  # fmt: skip
+    for one in stats.window_caches:
+        hits = one.hits
+        rates = (hits.lru_access, hits.belady_access, hits.lru_window, hits.belady_window)
+        table.add_row(str(one.gamma), f"{one.ratio:.0%}", *(f"{rate:.1%}" for rate in rates))
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,21 +34,32 @@ class PassStages:
     layers: tuple[LayerStage, ...]
 
 
+def layer_ns(costs: CostTable, rows: Any, start: Any, early: bool) -> tuple[Any, int]:
+    """(fixed_ns, cpu_extra_ns) of a layer, see LayerStage; `rows` of the pass and its `start` may
+    be arrays."""
+    attention_ns = costs.context_ns_per_1024 * start // 1024
+    routed_ns = costs.dense_ns[rows] + attention_ns + costs.router_ns
+    handover_ns = costs.dispatch_ns + costs.return_ns
+    # A lane whose experts take no time has no work, and a layer without work joins when routed.
+    if costs.cpu_ns[1] == 0:
+        return routed_ns, 0
+    if early or costs.gpu_ns[1] == 0:
+        return routed_ns, costs.d2h_ns + handover_ns
+    return routed_ns + costs.d2h_ns, handover_ns
+
+
 def pass_stages(window: Window, model: ModelInfo, costs: CostTable, early: bool) -> PassStages:
     """The stages of `window`. The head comes first here and last in the engines: as all heads are
     equal, that only gives the first pass of a block more time to copy."""
-    attention_ns = costs.context_ns_per_1024 * window.start // 1024
-    routed_ns = int(costs.dense_ns[window.gamma + 1]) + attention_ns + costs.router_ns
-    fixed_ns = routed_ns if early else routed_ns + costs.d2h_ns
-    cpu_ns = routed_ns + costs.d2h_ns + costs.dispatch_ns + costs.return_ns
+    fixed_ns, extra_ns = layer_ns(costs, window.gamma + 1, window.start, early)
     layers = []
     for layer in range(model.layers):
         counts = np.bincount(window.experts[:, layer].ravel(), minlength=model.experts)
         active = np.flatnonzero(counts)
         layers.append(
             LayerStage(
-                fixed_ns,
-                cpu_ns - fixed_ns,
+                int(fixed_ns),
+                extra_ns,
                 layer * model.experts + active,
                 costs.gpu_ns[counts[active]],
                 costs.cpu_ns[counts[active]],

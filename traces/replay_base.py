@@ -1,5 +1,7 @@
 """What the three kinds of replay share: request lookup, prefill, checks of start and gamma."""
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -75,3 +77,46 @@ class RequestCursor:
                 f"{self.trace.path}: gamma {gamma} is outside 0..{limit}; lower it, "
                 "or record again with a larger gamma_max"
             )
+
+
+class ReplayOfKind(ABC):
+    """The part of Replay that does not depend on the kind of trace. A kind says what it works out
+    when a request becomes the current one, and how a pass is cut."""
+
+    fixed_gamma: int | None = None
+
+    def __init__(self, trace: Trace, gamma_limit: int) -> None:
+        self._cursor = RequestCursor(trace)
+        self.model: ModelInfo = self._cursor.model
+        self.columns = self._cursor.columns
+        self.request_ids = self._cursor.ids
+        self.gamma_limit = gamma_limit
+        self._request: int | None = None
+        self._bounds = (0, 0)
+
+    @abstractmethod
+    def _open(self, request: int) -> tuple[int, int]:
+        """Work out what passes of `request` need; returns (first, end)."""
+
+    def _move_to(self, request: int) -> tuple[int, int]:
+        """(first, end) of `request`, which becomes the current one."""
+        if request != self._request:
+            self._bounds = self._open(request)
+            self._request = request
+        return self._bounds
+
+    def prompt(self, request: int) -> NDArray[np.int32]:
+        """See Replay."""
+        return self._cursor.prompt(request)
+
+    def prefill(self, request: int) -> NDArray[np.uint16] | None:
+        """See Replay."""
+        return self._cursor.prefill_experts(request)
+
+    def first(self, request: int) -> int:
+        """See Replay."""
+        return self._move_to(request)[0]
+
+    def end(self, request: int) -> int:
+        """See Replay."""
+        return self._move_to(request)[1]

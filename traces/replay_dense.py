@@ -1,17 +1,15 @@
 """Replay of a dense trace: exact for every gamma up to gamma_max, whatever each pass chooses."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traces.acceptance import leading_matches
-from traces.manifest import ModelInfo
 from traces.reader import Trace
-from traces.replay_base import RequestCursor
+from traces.replay_base import ReplayOfKind
 from traces.request_arrays import NO_LIMIT, RequestArrays, request_arrays
 from traces.window import Window, cut_window
 
 
-class DenseReplay:
+class DenseReplay(ReplayOfKind):
     """a_t = max{j : d_i = y_{t,i-1} for all i <= j}; a pass accepts min(a_t, gamma).
 
     At the end of a request both accepted and committed are cut to the tokens that are left, as in a
@@ -20,34 +18,11 @@ class DenseReplay:
 
     kind = "dense"
     approximate = False
-    fixed_gamma: int | None = None
 
     def __init__(self, trace: Trace) -> None:
-        self._cursor = RequestCursor(trace)
-        self.model: ModelInfo = self._cursor.model
-        self.columns = self._cursor.columns
-        self.request_ids = self._cursor.ids
-        self.gamma_limit = trace.manifest.gamma_max
+        super().__init__(trace, trace.manifest.gamma_max)
         self._rows_per_start = trace.manifest.rows_per_start
         self._longest: list[int] = []
-        self._request: int | None = None
-        self._bounds = (0, 0)
-
-    def prompt(self, request: int) -> NDArray[np.int32]:
-        """See Replay."""
-        return self._cursor.prompt(request)
-
-    def prefill(self, request: int) -> NDArray[np.uint16] | None:
-        """See Replay."""
-        return self._cursor.prefill_experts(request)
-
-    def first(self, request: int) -> int:
-        """See Replay."""
-        return self._move_to(request)[0]
-
-    def end(self, request: int) -> int:
-        """See Replay."""
-        return self._move_to(request)[1]
 
     def window(self, request: int, start: int, gamma: int) -> Window:
         """See Replay."""
@@ -78,11 +53,8 @@ class DenseReplay:
             prefill=self._cursor.prefill_experts(request),
         )
 
-    def _move_to(self, request: int) -> tuple[int, int]:
-        if request != self._request:
-            rows = self._cursor.decode(request)
-            self._longest = leading_matches(rows.match.reshape(-1, self._rows_per_start)).tolist()
-            first = int(rows.start[0])
-            self._bounds = (first, first + len(self._longest))
-            self._request = request
-        return self._bounds
+    def _open(self, request: int) -> tuple[int, int]:
+        rows = self._cursor.decode(request)
+        self._longest = leading_matches(rows.match.reshape(-1, self._rows_per_start)).tolist()
+        first = int(rows.start[0])
+        return first, first + len(self._longest)

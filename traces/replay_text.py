@@ -1,17 +1,15 @@
 """Replay of a text trace: windows of consecutive text rows, drawn acceptance, approximate."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traces.acceptance import Acceptance, acceptance_profile, leading_draws, uniform_draws
-from traces.manifest import ModelInfo
 from traces.reader import Trace
-from traces.replay_base import RequestCursor
+from traces.replay_base import ReplayOfKind
 from traces.request_arrays import RequestArrays, request_arrays
 from traces.window import Window, cut_window
 
 
-class TextReplay:
+class TextReplay(ReplayOfKind):
     """The window at t holds the text rows t..t + gamma, fewer where the text ends.
 
     Draft i is accepted if the draw of text position t + i is below its probability and all before
@@ -22,35 +20,12 @@ class TextReplay:
 
     kind = "text"
     approximate = True
-    fixed_gamma: int | None = None
 
     def __init__(self, trace: Trace, acceptance: Acceptance, seed: int) -> None:
-        self._cursor = RequestCursor(trace)
-        self.model: ModelInfo = self._cursor.model
-        self.columns = self._cursor.columns
-        self.request_ids = self._cursor.ids
-        self.gamma_limit = GAMMA_LIMIT
+        super().__init__(trace, GAMMA_LIMIT)
         self._seed = seed
         self._profile = acceptance_profile(acceptance, GAMMA_LIMIT).tolist()
         self._draws: list[float] = []
-        self._request: int | None = None
-        self._bounds = (0, 0)
-
-    def prompt(self, request: int) -> NDArray[np.int32]:
-        """See Replay."""
-        return self._cursor.prompt(request)
-
-    def prefill(self, request: int) -> NDArray[np.uint16] | None:
-        """See Replay."""
-        return self._cursor.prefill_experts(request)
-
-    def first(self, request: int) -> int:
-        """See Replay."""
-        return self._move_to(request)[0]
-
-    def end(self, request: int) -> int:
-        """See Replay."""
-        return self._move_to(request)[1]
 
     def window(self, request: int, start: int, gamma: int) -> Window:
         """See Replay. The window's own gamma is smaller than asked where the text ends inside."""
@@ -85,13 +60,10 @@ class TextReplay:
             prefill=self._cursor.prefill_experts(request),
         )
 
-    def _move_to(self, request: int) -> tuple[int, int]:
-        if request != self._request:
-            starts = self._cursor.decode(request).start.astype(np.int64)
-            self._draws = uniform_draws(self._seed, request, starts).tolist()
-            self._bounds = (int(starts[0]), int(starts[-1]) + 1)
-            self._request = request
-        return self._bounds
+    def _open(self, request: int) -> tuple[int, int]:
+        starts = self._cursor.decode(request).start.astype(np.int64)
+        self._draws = uniform_draws(self._seed, request, starts).tolist()
+        return int(starts[0]), int(starts[-1]) + 1
 
 
 GAMMA_LIMIT = 64  # no recording bounds it; larger windows than this are a mistake

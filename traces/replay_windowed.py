@@ -1,53 +1,29 @@
 """Replay of a windowed trace: the recorded passes, no other gamma and no other starts."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policies.errors import UserError
 from traces.acceptance import leading_matches
-from traces.manifest import ModelInfo
 from traces.reader import Trace
-from traces.replay_base import RequestCursor
+from traces.replay_base import ReplayOfKind
 from traces.request_arrays import NO_LIMIT, RequestArrays, request_arrays
 from traces.rows import UNKNOWN_TOKEN
 from traces.window import Window, cut_window
 
 
-class WindowedReplay:
+class WindowedReplay(ReplayOfKind):
     """A pass commits its accepted drafts and the target's choice after them unless that is -1."""
 
     kind = "windowed"
     approximate = False
 
     def __init__(self, trace: Trace) -> None:
-        self._cursor = RequestCursor(trace)
-        self.model: ModelInfo = self._cursor.model
-        self.columns = self._cursor.columns
-        self.request_ids = self._cursor.ids
-        self.gamma_limit = trace.manifest.gamma_max
-        self.fixed_gamma: int | None = trace.manifest.gamma_max
+        super().__init__(trace, trace.manifest.gamma_max)
+        self.fixed_gamma = trace.manifest.gamma_max
         self._path = trace.path
         self._window_at: dict[int, int] = {}
         self._accepted: list[int] = []
         self._committed: list[int] = []
-        self._request: int | None = None
-        self._bounds = (0, 0)
-
-    def prompt(self, request: int) -> NDArray[np.int32]:
-        """See Replay."""
-        return self._cursor.prompt(request)
-
-    def prefill(self, request: int) -> NDArray[np.uint16] | None:
-        """See Replay."""
-        return self._cursor.prefill_experts(request)
-
-    def first(self, request: int) -> int:
-        """See Replay."""
-        return self._move_to(request)[0]
-
-    def end(self, request: int) -> int:
-        """See Replay."""
-        return self._move_to(request)[1]
 
     def window(self, request: int, start: int, gamma: int) -> Window:
         """See Replay."""
@@ -91,15 +67,12 @@ class WindowedReplay:
             prefill=self._cursor.prefill_experts(request),
         )
 
-    def _move_to(self, request: int) -> tuple[int, int]:
-        if request != self._request:
-            rows, width = self._cursor.decode(request), self.gamma_limit + 1
-            accepted = leading_matches(rows.match.reshape(-1, width))
-            last_choice = rows.target_choice.reshape(-1, width)[np.arange(len(accepted)), accepted]
-            committed = accepted + (last_choice != UNKNOWN_TOKEN)
-            starts = rows.start[::width].tolist()
-            self._window_at = {start: index for index, start in enumerate(starts)}
-            self._accepted, self._committed = accepted.tolist(), committed.tolist()
-            self._bounds = (starts[0], starts[-1] + self._committed[-1])
-            self._request = request
-        return self._bounds
+    def _open(self, request: int) -> tuple[int, int]:
+        rows, width = self._cursor.decode(request), self.gamma_limit + 1
+        accepted = leading_matches(rows.match.reshape(-1, width))
+        last_choice = rows.target_choice.reshape(-1, width)[np.arange(len(accepted)), accepted]
+        committed = accepted + (last_choice != UNKNOWN_TOKEN)
+        starts = rows.start[::width].tolist()
+        self._window_at = {start: index for index, start in enumerate(starts)}
+        self._accepted, self._committed = accepted.tolist(), committed.tolist()
+        return starts[0], starts[-1] + self._committed[-1]

@@ -18,6 +18,8 @@ from traces.reader import Trace
 from traces.replay import open_replay, passes
 from traces.rows import DECODE, RowBatch
 from traces.text_rows import TextRows, text_rows
+from traces.window import Window
+from traces.window_caches import WindowHits, window_hit_rates
 
 GAMMAS = (0, 1, 2, 4, 8)
 RATIOS = (0.10, 0.17, 0.25, 0.50)
@@ -35,6 +37,15 @@ class CacheStats:
     belady: float
     lru_shuffled: float
     belady_shuffled: float
+
+
+@dataclass(frozen=True)
+class WindowCacheStats:
+    """Hit rates of one cache per layer over the passes at one gamma; semantics: window_caches."""
+
+    gamma: int
+    ratio: float
+    hits: WindowHits
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,7 @@ class TraceStats:
     passes: tuple[PassStats, ...]
     windows: tuple[WindowStats, ...]
     caches: tuple[CacheStats, ...]
+    window_caches: tuple[WindowCacheStats, ...]
     entropy: tuple[float, ...]
     entropy_within_request: tuple[float, ...]
     repeated_4grams: float
@@ -110,6 +122,7 @@ def trace_stats(
     text = text_rows(batch, manifest)
     experts = manifest.model.experts
     texts = [text.token[text.request == request] for request in np.unique(text.request)]
+    played = _played(trace, acceptance, gammas, seed)
     return TraceStats(
         kind=manifest.kind,
         workload=manifest.workload,
@@ -119,9 +132,16 @@ def trace_stats(
         tokens=len(text.token),
         reuse_from_previous=reuse_from_previous(text),
         positions=_position_stats(batch, manifest),
-        passes=_pass_stats(trace, acceptance, gammas, seed),
+        passes=tuple(_pass_stats(gamma, windows) for gamma, windows in played.items()),
         windows=_window_stats(batch, text, manifest, gammas),
         caches=tuple(_cache_stats(text, experts, ratio, seed) for ratio in ratios),
+        window_caches=tuple(
+            WindowCacheStats(
+                gamma, ratio, window_hit_rates([one.experts for one in windows], experts, ratio)
+            )
+            for gamma, windows in played.items()
+            for ratio in ratios
+        ),
         entropy=tuple(router_entropy(text.experts, experts)),
         entropy_within_request=_entropy_within(text, experts),
         repeated_4grams=repeated_ngrams(texts),
@@ -143,31 +163,31 @@ def _position_stats(batch: RowBatch, manifest: Manifest) -> tuple[PositionStats,
     return tuple(stats)
 
 
-def _pass_stats(
+def _played(
     trace: Trace, acceptance: Acceptance | None, gammas: tuple[int, ...], seed: int
-) -> tuple[PassStats, ...]:
+) -> dict[int, list[Window]]:
+    """All passes at each gamma that the trace can be played at; none of text without acceptance."""
     if trace.manifest.kind == "text" and acceptance is None:
-        return ()
+        return {}
     replay = open_replay(trace, acceptance, seed)
     if replay.fixed_gamma is not None:
         gammas = (replay.fixed_gamma,)
-    stats = []
-    for gamma in gammas:
-        if not 0 < gamma <= replay.gamma_limit:
-            continue
-        windows = [(w.gamma, w.accepted, w.committed) for w in passes(replay, gamma)]
-        proposed, accepted, committed = (sum(column) for column in zip(*windows, strict=True))
-        rejected = sum(taken < offered for offered, taken, _ in windows)
-        stats.append(
-            PassStats(
-                gamma=gamma,
-                passes=len(windows),
-                tokens_per_pass=committed / len(windows),
-                acceptance_reached=_ratio(accepted, accepted + rejected),
-                acceptance_proposed=_ratio(accepted, proposed),
-            )
-        )
-    return tuple(stats)
+    return {
+        gamma: list(passes(replay, gamma)) for gamma in gammas if 0 < gamma <= replay.gamma_limit
+    }
+
+
+def _pass_stats(gamma: int, played: list[Window]) -> PassStats:
+    windows = [(w.gamma, w.accepted, w.committed) for w in played]
+    proposed, accepted, committed = (sum(column) for column in zip(*windows, strict=True))
+    rejected = sum(taken < offered for offered, taken, _ in windows)
+    return PassStats(
+        gamma=gamma,
+        passes=len(windows),
+        tokens_per_pass=committed / len(windows),
+        acceptance_reached=_ratio(accepted, accepted + rejected),
+        acceptance_proposed=_ratio(accepted, proposed),
+    )
 
 
 def _window_stats(

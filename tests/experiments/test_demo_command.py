@@ -64,7 +64,7 @@ def test_a_checkpoint_of_another_architecture(
     config = json.loads((tiny_pair / "target" / "config.json").read_text())
     config |= {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
     (other / "config.json").write_text(json.dumps(config))
-    draft = f"{'draft' if command == 'record' else 'draft_path'}={tiny_pair}/draft"
+    draft = f"draft_path={tiny_pair}/draft"
     assert "LlamaForCausalLM" in spac(command, f"target={other}", draft).error
     assert "nowhere" in spac(command, "target=nowhere", draft).error
 

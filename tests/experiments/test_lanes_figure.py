@@ -6,6 +6,7 @@ import pytest
 
 from experiments.lanes_figure import busy_ns, pass_lanes_figure, typical_pass
 from policies.zoo.lru_cpu import lru_cpu
+from policies.zoo.lru_fetch import lru_fetch
 from simulator.cost_tables import cost_table
 from simulator.draft_profile import draft_profile
 from simulator.hardware import hardware_profile
@@ -43,6 +44,31 @@ def test_title_repeats_the_busy_shares(log: RunLog) -> None:
     cpu = sum(one.end_ns - one.begin_ns for one in pass_lanes(log, index) if one.lane == "cpu")
     share = cpu / (row["end_ns"] - row["begin_ns"])
     assert f"CPU {share:.0%}" in pass_lanes_figure(log).get_suptitle()
+
+
+def test_waiting_for_copies_is_not_called_busy(dense_trace: Path) -> None:
+    """A policy that fetches every miss leaves the GPU waiting; the title's share is the run log's
+    own busy time."""
+    replay = open_replay(open_trace(dense_trace))
+    costs = cost_table(
+        hardware_profile(content("hardware", "rtx4090")),
+        model_profile(content("model", "qwen3-30b-a3b")),
+        draft_profile(content("draft", "qwen3-4b-fp8")), 8, trace_layers=replay.model.layers,
+    )  # fmt: skip
+    log = simulate(replay, lru_fetch(), costs, SimulationSettings(gamma=2, slots=9))
+    index = typical_pass(log)
+    row = log.passes.set_index("pass_index").loc[index]
+    layers = log.layers[log.layers["pass_index"] == index]
+    experts = int(layers["gpu_busy_ns"].sum())
+    waiting = int((layers["gpu_end_ns"] - layers["gpu_begin_ns"]).sum()) - experts
+    assert waiting > 0.1 * (row["end_ns"] - row["begin_ns"])
+    others = sum(
+        one.end_ns - one.begin_ns
+        for one in pass_lanes(log, index)
+        if one.lane == "gpu" and one.kind != "experts"
+    )
+    share = (experts + others) / (row["end_ns"] - row["begin_ns"])
+    assert f"GPU {share:.0%}" in pass_lanes_figure(log).get_suptitle()
 
 
 def test_spans_lie_inside_the_pass(log: RunLog) -> None:

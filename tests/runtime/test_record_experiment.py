@@ -19,7 +19,7 @@ def config(tiny_path: Path, tmp_path: Path) -> dict[str, Any]:
     prompts.write_text("\n".join(json.dumps(line) for line in lines))
     return {
         "target": str(tiny_path / "target"),
-        "draft": str(tiny_path / "draft"),
+        "draft_path": str(tiny_path / "draft"),
         "workload": ["mine"],
         "prompts": str(prompts),
         "out": str(tmp_path / "out"),
@@ -53,7 +53,7 @@ def test_plain_decoding_of_one_named_workload(config: dict[str, Any], tmp_path: 
     config |= {
         "kind": "windowed",
         "gamma": 0,
-        "draft": "none",
+        "draft_path": "none",
         "workload": "plain",
         "requests": None,
     }
@@ -87,8 +87,8 @@ def test_the_command_line_gives_the_keys_that_are_read(config: dict[str, Any]) -
     ("change", "message"),
     [
         ({"kind": "text"}, "kind=text cannot be recorded"),
-        ({"draft": "none"}, "kind=dense needs a draft"),
-        ({"draft": None}, "kind=dense needs a draft"),
+        ({"draft_path": "none"}, "kind=dense needs a draft"),
+        ({"draft_path": None}, "kind=dense needs a draft"),
         ({"workload": ["a", "b"]}, "name exactly one"),
         ({"workload": ["a", "a"]}, "one of them twice"),
         ({"workload": []}, "names none"),

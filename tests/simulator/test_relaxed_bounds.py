@@ -14,7 +14,9 @@ from policies.zoo import ZOO
 from simulator.bound_program import block_program
 from simulator.bound_stages import PassStages, pass_stages
 from simulator.bounds import decode_bound, lower_bound, solve, window_lower_bound
-from simulator.relaxed_bound import best_value, priced_value, relaxed_bound
+from simulator.compiled import simulate_compiled
+from simulator.expert_prices import best_value, priced_value
+from simulator.relaxed_bound import relaxed_bound
 from simulator.relaxed_request import relaxed_request
 from simulator.requirements import rows_needed
 from simulator.settings import SimulationSettings
@@ -130,8 +132,6 @@ def test_relaxed_is_below_exact_and_both_below_every_run(seed: int, play) -> Non
 
 def simulate_fixed(replay, policy, costs, settings) -> RunLog:
     """The compiled engine, with the run's own window."""
-    from simulator.compiled import simulate_compiled
-
     policy.window = FixedWindow()
     return simulate_compiled(replay, policy, costs, settings)
 
@@ -240,8 +240,6 @@ def test_bundled_traces(path: Path) -> None:
     assert 0.9 * solve(program_of(run, block)) < fast(run, block) <= solve(program_of(run, block))
     fixed, free = (decode_bound(replay, run.costs, settings, any_window=any_) for any_ in (0, 1))
     assert free <= fixed
-    from simulator.compiled import simulate_compiled
-
     for name, make in ZOO.items():
         policy = make()
         own = policy.window is not None and not isinstance(policy.window, FixedWindow)

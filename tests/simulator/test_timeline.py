@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from policies.api import CPU, FETCH, Copy, LayerPlan
+from policies.api import CPU, FETCH, GPU, Copy, LayerPlan
 from policies.errors import UserError
 from simulator.reference import simulate
-from simulator.timeline import Interval, pass_lanes
+from simulator.timeline import Interval, gpu_blocks, pass_lanes
 from tests.simulator.scenes import ListReplay, Scripted, round_costs, settings
 
 ROWS = [[[0, 1], [2, 3]], [[0, 1], [2, 3]]]
@@ -57,6 +57,24 @@ def test_intervals_of_a_lane_do_not_overlap() -> None:
         for one, following in itertools.pairwise(lanes):
             assert one.begin_ns < one.end_ns
             assert one.lane != following.lane or one.end_ns <= following.begin_ns
+
+
+def test_waiting_for_a_copy_is_not_busy() -> None:
+    """A resident and a fetched expert: between them the GPU waits for the landing."""
+    rows = [[[0, 1]]]
+    fetch = LayerPlan({0: FETCH, 1: CPU}, demand=(Copy(0, 0),))
+    both = LayerPlan({0: GPU, 1: FETCH}, demand=(Copy(1, 1),))
+    policy = Scripted(plans={(0, 0): fetch, (1, 0): both})
+    log = simulate(ListReplay([[rows] * 2], experts=4), policy, round_costs(), settings())
+    row = log.layers[log.layers["pass_index"] == 1].iloc[0]
+    (landing,) = log.copies.loc[log.copies["expert"] == 1, "landing_ns"]
+    blocks = gpu_blocks(row, log)
+    assert blocks == [
+        (row["gpu_begin_ns"], row["gpu_begin_ns"] + 200), (landing, row["gpu_end_ns"]),
+    ]  # fmt: skip
+    assert sum(end - begin for begin, end in blocks) == row["gpu_busy_ns"]
+    experts = [one for one in pass_lanes(log, 1) if (one.lane, one.kind) == ("gpu", "experts")]
+    assert [(one.begin_ns, one.end_ns) for one in experts] == blocks
 
 
 def test_a_pass_that_is_not_there() -> None:

@@ -1,0 +1,4 @@
+"""A cell is what policies compete in: one workload at one cache ratio and gamma on one machine."""
+
+CELL = ["hardware", "model", "workload", "cache_ratio", "gamma"]
+TPS = "tokens_per_second"
