@@ -15,7 +15,7 @@ def run(config: DictConfig) -> int:
     if config.name is None:
         console.print(policy_list())
         console.print(
-            "* sees the future: simulator only, never wins. More of one: spac policies name=spac",
+            "* sees the future, simulator only. All about one: spac policies name=spac",
             style="dim", highlight=False,
         )  # fmt: skip
         return 0
@@ -26,7 +26,7 @@ def run(config: DictConfig) -> int:
 def policy_list() -> Table:
     """One line per policy, for a terminal of 80 columns."""
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, min_width=max(map(len, options("policy"))) + 1)
     table.add_column(no_wrap=True, overflow="ellipsis")
     for choice in choose_policies(options("policy")):
         star = "*" if is_clairvoyant(choice.build()) else ""

@@ -146,9 +146,13 @@ def sentence(result: Standing) -> str:
 def _reached(result: Standing) -> str:
     """How much of the oracle's speed and of what is possible, as far as it is known."""
     text = ""
-    if result.of_oracle is not None:
+    if result.of_oracle is not None and result.of_oracle > 1:
+        faster = result.of_oracle - 1
+        text = f"; it is {faster:.1%} faster than the best clairvoyant policy, which is greedy,"
+    elif result.of_oracle is not None:
         text = f"; it reaches {result.of_oracle:.1%} of the best clairvoyant policy"
     if result.of_possible is not None:
-        joint = " and" if text else "; it reaches"
-        text += f"{joint} at least {result.of_possible:.1%} of what is possible"
-    return text
+        joint = " and" if text else "; it"
+        verb = "" if text.endswith("policy") else " reaches"
+        text += f"{joint}{verb} at least {result.of_possible:.1%} of what is possible"
+    return text.removesuffix(",")

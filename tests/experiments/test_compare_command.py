@@ -9,6 +9,7 @@ import yaml
 from rich.console import Console
 
 from experiments import compare, comparison
+from experiments.bounding import refuse_beaten
 from experiments.commands import COMMANDS
 from experiments.configuration import compose_config
 from tests.experiments.conftest import Spac
@@ -18,7 +19,8 @@ SMALL = ("hardware=rtx4090", "model=trace", "draft=pair", "workers=1", "pictures
 
 
 def compared(spac: Spac, trace: Path, *words: str) -> pd.DataFrame:
-    outcome = spac("compare", f"trace={trace}", *SMALL, *words)
+    usual = [word for word in SMALL if word.partition("=")[0] not in "".join(words)]
+    outcome = spac("compare", f"trace={trace}", *usual, *words)
     assert outcome.code == 0, outcome.err
     return pd.read_parquet("outputs/compare/latest/table.parquet")
 
@@ -50,7 +52,8 @@ def test_everything_is_written(spac: Spac, dense_trace: Path) -> None:
     assert record["config"]["gamma"] == [1, 2] and record["config"]["policy"] == ["spac", "belady"]
     assert len(record["inputs"][str(dense_trace)]) == 64
     assert record["versions"]["numpy"] and len(record["source_hash"]) == 16
-    assert outcome.out.strip().splitlines()[-1].endswith("of the best clairvoyant policy.")
+    assert record["planned_rows"] == len(pd.read_csv(folder / "table.csv"))
+    assert outcome.out.strip().splitlines()[-1].endswith("% of what is possible.")
 
 
 def test_clairvoyants_never_win(spac: Spac, dense_trace: Path) -> None:
@@ -98,6 +101,46 @@ def test_policies_that_the_trace_cannot_serve_are_left_out(spac: Spac, text_trac
     assert "left out: ours needs draft_tokens" in outcome.out  # texts have none
     assert "left out: binary_prefetch" not in outcome.out  # this one has next_layer_1
     assert "binary_prefetch" in outcome.out
+
+
+def test_every_row_has_its_bracket_and_no_run_beats_a_bound(spac: Spac, dense_trace: Path) -> None:
+    words = ("policy=[spac,ours,belady,lru_cpu]", "cache_ratio=[0.2,0.4]", "gamma=[1,4]")
+    rows = compared(spac, dense_trace, *words, "no_speculation=[lru_cpu,ours]")
+    csv = pd.read_csv("outputs/compare/latest/table.csv")
+    for column in ("bound_seconds", "possible_low", "possible_high"):
+        assert csv[column].to_numpy() == pytest.approx(rows[column].to_numpy())
+    assert (rows["bound"] == "fast").all()
+    assert (rows["bound_seconds"] <= rows["decode_seconds"]).all()
+    assert (rows["tokens_per_second"] <= rows["possible_low"]).all()
+    assert (rows["possible_low"] <= rows["possible_high"]).all()
+    share = rows["tokens_per_second"] / rows["possible_high"]
+    assert rows["of_possible_low"].to_numpy() == pytest.approx(share.to_numpy())
+    cells = rows.groupby(["cache_ratio", "gamma"])[["possible_low", "possible_high"]]
+    assert (cells.nunique() == 1).all().all()
+    # Windows of its own choice leave more room than a fixed one.
+    cell = rows[(rows["cache_ratio"] == 0.4) & (rows["gamma"] == 4)].set_index("policy")
+    assert cell.loc["ours", "bound_seconds"] <= cell.loc["spac", "bound_seconds"]
+    assert cell.loc["spac", "bound_seconds"] == cell.loc["belady", "bound_seconds"]
+    assert cell.loc["no_speculation ours", "bound_seconds"] != cell.loc["ours", "bound_seconds"]
+
+
+def test_bound_can_be_left_out_or_made_of_linear_programs(spac: Spac, dense_trace: Path) -> None:
+    words = ("policy=[spac,ours]", "cache_ratio=0.3", "gamma=2", "no_speculation=null")
+    plain = compared(spac, dense_trace, *words, "bound=none")
+    assert "bound_seconds" not in plain
+    fast = compared(spac, dense_trace, *words)
+    exact = compared(spac, dense_trace, *words, "bound=lp", "workers=2")
+    assert (fast["bound_seconds"] <= exact["bound_seconds"]).all()
+    assert (exact["bound_seconds"] <= exact["decode_seconds"]).all()
+    refused = spac("compare", f"trace={dense_trace}", "bound=tight")
+    assert refused.error == "bound=tight: there are none, fast, lp"
+
+
+def test_a_run_that_beats_its_bound_is_a_fault_that_stops_everything() -> None:
+    rows = pd.DataFrame({"policy": ["x"], "workload": ["w"], "decode_seconds": [1.0]})
+    refuse_beaten(rows, [1.0])
+    with pytest.raises(RuntimeError, match=r"x on w took 1.0 s, less than the lower bound of 1.5"):
+        refuse_beaten(rows, [1.5])
 
 
 def test_processes_give_the_same_rows(spac: Spac, dense_trace: Path) -> None:
@@ -158,6 +201,12 @@ def test_interrupt_keeps_finished_rows(
     folder = Path("outputs/compare/latest")
     assert len(pd.read_csv(folder / "table.csv")) == 2
     assert len(pd.read_parquet(folder / "table.parquet")) == 2
+    # All rows there are in one cell, so only run.json can tell that others are missing.
+    outcome = spac("report", "pictures=false")
+    assert outcome.code == 0, outcome.err
+    last = outcome.out.strip().splitlines()[-1]
+    assert last.startswith("Provisional, the comparison was interrupted: ")
+    assert "clairvoyant" not in last and "possible" not in last
     monkeypatch.undo()
 
 

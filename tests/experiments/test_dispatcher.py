@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from experiments.commands import COMMANDS
-from experiments.configuration import compose_config
+from experiments.configuration import compose_config, options
 from tests.experiments.conftest import Spac
 
 HEAVY = ("torch", "numba", "pandas", "hydra", "omegaconf", "numpy", "pyarrow", "matplotlib", "rich")
@@ -70,6 +70,20 @@ def test_unknown_command(spac: Spac) -> None:
 )
 def test_refusals(spac: Spac, words: list[str], expected: str) -> None:
     assert expected in spac(*words).error
+
+
+def test_policies_are_a_line_each_in_eighty_columns(
+    spac: Spac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = spac("policies").out.splitlines()
+    names = options("policy")
+    assert len(lines) <= len(names) + 3 and max(map(len, lines)) <= 80
+    for name, line in zip(names, lines, strict=False):
+        assert line.split()[0].rstrip("*") == name and len(line.split()) > 3
+    assert next(line for line in lines if line.startswith("belady")).startswith("belady*")
+    details = spac("policies", "name=spac").out
+    assert "2603.09983" in details and "levels=5" in details
 
 
 def test_multirun_runs_one_job_per_value(spac: Spac) -> None:

@@ -30,7 +30,20 @@ PLAYERS = pytest.mark.parametrize("command", ["compare", "simulate"])
         (["cache_ratio=much"], "cache_ratio=much: not a number"),
         (["slots=49"], "slots=49: must be 1..48"),
         (["budget=ram"], "budget=ram: only vram is possible"),
-        (["requests=1"], "run more requests"),
+        (["requests=1"], "requests=1: the first request is warm-up and never counted"),
+        (["requests=4"], "requests=4: this trace has 3; ask for at most that many"),
+        (["slots=10", "cache_ratio=0.2"], "cache_ratio=0.2 and slots=10 exclude each other"),
+        (["budget=vram", "slots=9"], "slots=9 and budget=vram exclude each other"),
+        (["budget=vram", "cache_ratio=0.2"], "cache_ratio=0.2 and budget=vram exclude each other"),
+        (["gamma=2", "gamma=3"], "gamma is given twice, gamma=2 and gamma=3"),
+        (["policy=spac", "policy.up=1", "policy.up=2"], "policy.up is given twice"),
+        (
+            ["policy=stream_active", "staging=0"],
+            "policy stream_active streams misses",
+        ),
+        (["policy=fiddler", "staging=0"], "policy fiddler streams misses"),
+        (["draft=some/checkpoint"], "a checkpoint directory is draft_path="),
+        (["model=some/checkpoint"], "a checkpoint directory is target="),
         (["seed=x"], "seed=x: not a whole number"),
         (["overrides=3"], "expected keys with values"),
         (["requests=0"], "requests=0: must be at least 1"),
@@ -56,6 +69,45 @@ def test_wrong_keys_and_values(
 ) -> None:
     outcome = spac(command, f"trace={dense_trace}", *words)
     assert expected in outcome.error
+
+
+@PLAYERS
+def test_a_path_with_spaces_needs_quotes(
+    spac: Spac, dense_trace: Path, tmp_path: Path, command: str
+) -> None:
+    path = shutil.copytree(dense_trace, tmp_path / "my träce (2)")
+    error = spac(command, f"trace={path}").error
+    assert error.endswith(f"need quotes inside the shell's: \"trace='{path}'\"")
+    words = ("policy=lru_cpu", "model=trace", "draft=pair", "cache_ratio=0.2")
+    assert spac(command, f"trace='{path}'", *words).code == 0
+
+
+def test_a_context_that_changes_nothing(spac: Spac, dense_trace: Path) -> None:
+    words = (f"trace={dense_trace}", "policy=lru_cpu", "model=trace", "draft=pair")
+    expected = "context=99 changes nothing here"
+    assert expected in spac("simulate", *words, "context=99").error
+    assert expected in spac("compare", *words, "context=99", "no_speculation=null").error
+    # In a comparison the draft's KV is part of what a rival without a draft gets.
+    one = spac("compare", *words, "context=64", "cache_ratio=0.2", "pictures=false", "workers=1")
+    assert one.code == 0, one.err
+
+
+def test_prompt_and_what_it_excludes(spac: Spac) -> None:
+    for other in ("prompts=mine.jsonl", "workload=code", "requests=2"):
+        assert "exclude each other" in spac("run", "prompt=hello", other).error
+    assert "exclude each other" in spac("run", "winner=here", "policy=spac").error
+    assert "action is given twice" in spac("trace", "info", "code", "action=check").error
+
+
+def test_a_null_counts_as_not_given(spac: Spac, dense_trace: Path) -> None:
+    words = ("policy=lru_cpu", "model=trace", "draft=pair", "slots=9", "cache_ratio=null")
+    assert spac("simulate", f"trace={dense_trace}", *words).code == 0
+
+
+def test_draft_names_costs_and_draft_path_a_checkpoint(spac: Spac) -> None:
+    error = spac("record", "draft=some/checkpoint").error
+    assert "unknown key 'draft', did you mean draft_path?" in error
+    assert "a checkpoint directory is draft_path=" in spac("run", "draft=some/checkpoint").error
 
 
 @PLAYERS

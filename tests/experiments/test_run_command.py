@@ -33,11 +33,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(pair: Path, outputs: Path, *words: str) -> tuple[int, Path]:
     """Exit code and output folder of `spac run` on the tiny pair."""
-    given = [
+    usual = [
         f"target={pair / 'target'}", f"draft_path={pair / 'draft'}", f"outputs={outputs}",
-        "max_new_tokens=12", "cache_ratio=0.3", "paced=false", *words,
+        "max_new_tokens=12", "cache_ratio=0.3", "paced=false",
     ]  # fmt: skip
-    code = run_command.run(compose_config(COMMANDS["run"], given))
+    replaced = {word.partition("=")[0] for word in words}
+    if "slots" in replaced:
+        replaced.add("cache_ratio")
+    given = [word for word in usual if word.partition("=")[0] not in replaced]
+    code = run_command.run(compose_config(COMMANDS["run"], [*given, *words]))
     return code, outputs / "run" / "latest"
 
 
