@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help demo test test-long bench verify-dense readme lint clean
 
 help:
-	@echo "make demo       record, compare, draw and run the winner, in under three minutes"
+	@echo "make demo       record, compare, draw and run the winner, a minute or two; more the first time, while kernels compile"
 	@echo "make test       lint, types, import rules, tests"
 	@echo "make test-long  the long studies too"
 	@echo "make bench      measure engines, caches, solvers, decisions, start and grid; keep the results"

@@ -82,7 +82,7 @@ def bound_seconds(one: BoundJob) -> float:
     if one.window is not None:
         settings = replace(settings, gamma=one.window)
     bound_ns = decode_bound(
-        replay, setting.costs(replay), settings,
+        replay, setting.costs(replay, one.job.choice.name), settings,
         any_window=one.window is None, method=one.method,  # type: ignore[arg-type]
     )  # fmt: skip
     return bound_ns / SECOND

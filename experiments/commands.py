@@ -37,7 +37,7 @@ COMMANDS = {
         Command(
             "demo",
             "experiments.demo",
-            "the whole chain in under three minutes",
+            "the whole chain: a minute or two, more while kernels compile",
             renamed=PLAYED,
         ),
         Command("record", "experiments.record", "record a routing trace from a model pair"),

@@ -12,6 +12,7 @@ EXCLUSIVE = (
     ("prompt", "prompts"),
     ("prompt", "workload"),
     ("prompt", "requests"),
+    ("name", "check"),
 )
 
 

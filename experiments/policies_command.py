@@ -6,12 +6,16 @@ from rich.table import Table
 
 from experiments.configuration import as_list, options
 from experiments.policy_choice import choose_policies, policy_notes
+from policies.conformance import check_policy
+from policies.errors import UserError
 from simulator.foresight import is_clairvoyant
 
 
 def run(config: DictConfig) -> int:
     """Print a line for every policy, or all that is known of the named ones."""
     console = Console()
+    if config.check is not None:
+        return check(str(config.check), console)
     if config.name is None:
         console.print(policy_list())
         console.print(
@@ -20,6 +24,17 @@ def run(config: DictConfig) -> int:
         )  # fmt: skip
         return 0
     console.print(policy_table([str(name) for name in as_list(config.name)]))
+    return 0
+
+
+def check(name: str, console: Console) -> int:
+    """Run the conformance suite; a broken rule is a refusal."""
+    (choice,) = choose_policies([name])
+    try:
+        decisions = check_policy(choice.build)
+    except AssertionError as error:
+        raise UserError(f"policy {name} breaks a rule: {error}") from error
+    console.print(f"{name}: {decisions} decisions checked, every rule kept", highlight=False)
     return 0
 
 

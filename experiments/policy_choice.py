@@ -2,8 +2,11 @@
 
 import importlib
 import itertools
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -36,13 +39,29 @@ class PolicyChoice:
         try:
             # Hydra's instantiate looks names up as attributes, where a function may hide the module
             # of the same name.
-            make = getattr(importlib.import_module(module), function)
+            make = getattr(import_anywhere(module), function)
         except (ImportError, AttributeError, ValueError) as error:
             raise UserError(f"policy {self.name}: cannot import {self.target} ({error})") from error
         try:
             return make(**self.parameters)
         except (TypeError, ValueError, AttributeError) as error:
             raise UserError(f"policy {self.name}: {error}") from error
+
+
+def import_anywhere(module: str) -> ModuleType:
+    """A module on Python's path, else one in the working directory, where users keep their own: an
+    installed command does not look there by itself."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+    here = str(Path.cwd())
+    sys.path.append(here)
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.remove(here)
 
 
 def choose_policies(

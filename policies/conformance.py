@@ -1,8 +1,13 @@
-"""The public suite that every policy must pass, ours or a user's: `check_policy(lambda:
-MyPolicy(...))`.
+"""The public suite that every policy must pass, ours or a user's.
 
-It drives fresh policies through random routing under awkward sizes and fails with an
-AssertionError that names the rule.
+    from policies.conformance import check_policy
+    from my_policy import MyPolicy
+    print(check_policy(MyPolicy), "decisions checked")     # or lambda: MyPolicy(fade=0.5)
+
+`spac policies check=my_policy.MyPolicy` does the same; policies/template.py is a policy to copy.
+The suite drives fresh policies through random routing under awkward sizes and fails with an
+AssertionError or an IllegalPlan that names the rule: every plan is legal, parameters stay as given,
+reset forgets everything, and two objects that see the same decide the same.
 """
 
 from __future__ import annotations
@@ -21,12 +26,18 @@ ROWS_MAX = 16
 
 
 class Scenario(NamedTuple):
-    """One run: sizes, seed, and how many copies land between two decisions."""
+    """One run: sizes, seed, and how many copies land between two decisions.
+
+    `reuse`: chance that a row chooses what it chose one pass before; `accuracy`: chance that the
+    predictions for a row of a later layer are what it will choose, else they are any experts.
+    """
 
     shape: Shape
     passes: int
     seed: int
     landing: int
+    reuse: float = 0.0
+    accuracy: float = 1.0
 
 
 SCENARIOS = (
@@ -36,6 +47,8 @@ SCENARIOS = (
     Scenario(Shape(2, 4, 4, 8, 1, 2, True), 8, 3, 4),  # everything fits, everything active
     Scenario(Shape(4, 16, 4, 20, 3, 4, False), 10, 4, 0),  # nothing lands in time
     Scenario(Shape(1, 8, 1, 3, 1, 0, False), 10, 5, 1),  # one layer, no drafting
+    # Routing that recurs and predictions that are often right, as on real traces.
+    Scenario(Shape(4, 16, 4, 20, 3, 4, False), 12, 6, 2, reuse=0.5, accuracy=0.7),
 )
 
 
@@ -92,7 +105,19 @@ def random_rows(scenario: Scenario, rows: int) -> np.ndarray:
     weight = random.dirichlet(np.full(shape.experts, 0.5), size=shape.layers) + 1e-3
     noise = random.gumbel(size=(scenario.passes, shape.layers, rows, shape.experts))
     score = np.log(weight)[None, :, None, :] + noise
-    return np.argsort(-score, axis=-1)[..., : shape.top_k].astype(np.int32)
+    routed = np.argsort(-score, axis=-1)[..., : shape.top_k].astype(np.int32)
+    again = random.random((scenario.passes, shape.layers, rows, 1)) < scenario.reuse
+    for number in range(1, scenario.passes):
+        routed[number] = np.where(again[number], routed[number - 1], routed[number])
+    return routed
+
+
+def random_predictions(scenario: Scenario, routed: np.ndarray) -> np.ndarray:
+    """int32 like `routed`: what earlier layers predict for each row."""
+    random = np.random.default_rng((scenario.seed, 1))
+    order = random.random((*routed.shape[:-1], scenario.shape.experts)).argsort(axis=-1)
+    right = random.random((*routed.shape[:-1], 1)) < scenario.accuracy
+    return np.where(right, routed, order[..., : scenario.shape.top_k]).astype(np.int32)
 
 
 def drive(policy: Any, scenario: Scenario) -> list[Decision]:
@@ -100,6 +125,7 @@ def drive(policy: Any, scenario: Scenario) -> list[Decision]:
     shape = scenario.shape
     session = Session(policy, shape, plain_costs(), CountedLink(scenario.landing))
     routed = random_rows(scenario, shape.gamma_max + 1)
+    predicted = random_predictions(scenario, routed)
     if getattr(policy, "clairvoyant", False):
         counts = np.zeros((scenario.passes, shape.layers, shape.experts), np.uint8)
         for index in np.ndindex(routed.shape):
@@ -114,7 +140,7 @@ def drive(policy: Any, scenario: Scenario) -> list[Decision]:
         decisions += [session.draft_step(step, step) for step in range(gamma)]
         for layer in range(shape.layers):
             ahead = [
-                routed[number, min(layer + step, shape.layers - 1), : gamma + 1]
+                predicted[number, min(layer + step, shape.layers - 1), : gamma + 1]
                 for step in (1, 2, 3)
             ]
             routing = Routing(
