@@ -10,7 +10,7 @@ from experiments.possible import HIGH, LOW, is_bounded, with_possible
 from experiments.ranking import NO_SPECULATION, TPS, layers_note, standing
 
 ORACLE = "best clairvoyant"
-POSSIBLE = "what is possible lies in here"
+POSSIBLE = "the fastest possible lies in this band"
 BAND = "#DDDDDD"
 TPS_AXIS = "committed tokens per second"
 

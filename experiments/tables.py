@@ -54,7 +54,7 @@ def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     note = "best: share of the speed of the fastest policy, mean over workloads"
     if is_bounded(rows):
         note += (
-            "; possible: share of what is possible, which lies between the fastest schedule "
+            "; reached: share of what is possible, which lies between the fastest schedule "
             f"simulated and the {LIMIT} that none can exceed"
         )
     else:
@@ -83,7 +83,7 @@ def _setting_table(rows: pd.DataFrame, setting: str) -> Group:
         table.add_column(f"~{workload}" if marked else str(workload), justify="right")
     bounded = is_bounded(rows)
     columns = ["of_best", *((SHARE_LOW, SHARE_HIGH) if bounded else ("of_oracle",))]
-    for column in ("best", "possible" if bounded else "oracle", *(() if many else ("hits",))):
+    for column in ("best", "reached" if bounded else "oracle", *(() if many else ("hits",))):
         table.add_column(column, justify="right", no_wrap=True)
     speeds = rows.pivot(index="policy", columns="workload", values=TPS)[list(approximate.index)]
     foreseeing = rows.groupby("policy")["clairvoyant"].first()
