@@ -29,7 +29,7 @@ import numpy as np
 from simulator.expert_prices import best_value
 from simulator.relaxed_request import RelaxedRequest
 
-STEPS = 200
+STEPS = 120
 
 
 def relaxed_bound(
