@@ -13,7 +13,10 @@ names the rule, the expert and the slot. Experts are flat keys, layer * experts 
 `placement`, which has the numbers within the layer.
 """
 
-from policies.api import CPU, GPU, Copy, LayerPlan
+from typing import Any
+
+from policies.api import CPU, GPU, Copy, IntArray, LayerPlan, Routing, Shape, View
+from policies.costs import CostTable
 
 
 class MyPolicy:
@@ -30,30 +33,30 @@ class MyPolicy:
         # `spac compare policy=my_policy.MyPolicy policy.fade=[0.5,0.9]` tries both.
         self.fade = fade
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         """What is written to every result beside the name; as given, never changed."""
         return {"fade": self.fade}
 
-    def reset(self, shape, costs):
+    def reset(self, shape: Shape, costs: CostTable) -> None:
         """A run begins. `shape`: layers, experts, top_k, slots, staging, gamma_max, launch_early;
         `costs`: all that may be known of time, in ns (policies.costs.CostTable)."""
         self.shape = shape
         self.costs = costs
         self.score = [0.0] * (shape.layers * shape.experts)
 
-    def start_request(self, prompt):
+    def start_request(self, prompt: IntArray) -> None:
         """A request begins; slots and scores survive it."""
 
-    def start_pass(self, last_token):
+    def start_pass(self, last_token: int) -> int:
         """Drafted tokens of this pass, 0..gamma_max; 0 means no drafting this time."""
         self.score = [self.fade * score for score in self.score]
         return self.shape.gamma_max
 
-    def draft_step(self, step, token, view):
+    def draft_step(self, step: int, token: int, view: View) -> tuple[Copy, ...]:
         """After each drafted token: prefetches, at most view.credits."""
         return ()
 
-    def enter_layer(self, routing, view):
+    def enter_layer(self, routing: Routing, view: View) -> LayerPlan:
         """The router of routing.layer has spoken. routing.experts: int [rows, top_k]. `view`: the
         pool as it was when the layer began, read only."""
         base = routing.layer * self.shape.experts
@@ -66,14 +69,16 @@ class MyPolicy:
         wanted = [base + expert for expert in active if view.expert_slot[base + expert] < 0]
         return LayerPlan(placement, prefetch=self._admit(wanted, base, placement, view))
 
-    def leave_layer(self, layer, view):
+    def leave_layer(self, layer: int, view: View) -> tuple[Copy, ...]:
         """The layer is done and its readers are gone: more prefetches, if you like."""
         return ()
 
-    def end_pass(self, accepted):
+    def end_pass(self, accepted: int) -> None:
         """How many of the drafted tokens were right."""
 
-    def _admit(self, wanted, base, placement, view):
+    def _admit(
+        self, wanted: list[int], base: int, placement: dict[int, int], view: View
+    ) -> tuple[Copy, ...]:
         """Copies of `wanted`, best first, each into a free slot or in place of a worse resident."""
         # A victim must be READY (2), read by nobody, and not needed by this very layer.
         slots = [
@@ -94,7 +99,7 @@ class MyPolicy:
             Copy(key, slot) for key, slot in pairs if self.score[key] > self._worth(slot, view)
         )
 
-    def _worth(self, slot, view):
+    def _worth(self, slot: int, view: View) -> float:
         """Score of what is in the slot; a free one comes first."""
         if view.slot_state[slot] == 0:
             return -1.0
