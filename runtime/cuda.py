@@ -108,8 +108,13 @@ class Cuda:
         writes: Iterable[Hashable] = (),
     ) -> CudaEvent:
         into, out_of = _equal_bytes(dst, src)
-        self._check_locked(into, out_of)
-        return self._put(stream, lambda: into.copy_(out_of, non_blocking=True))
+        parts = self._parts(into, out_of)
+
+        def move() -> None:
+            for to, source in zip(into.split(parts), out_of.split(parts), strict=True):
+                to.copy_(source, non_blocking=True)
+
+        return self._put(stream, move)
 
     def copy_small(
         self,
@@ -202,16 +207,18 @@ class Cuda:
             event.end.record(stream)
         return event
 
-    def _check_locked(self, *sides: torch.Tensor) -> None:
-        for side in sides:
+    def _parts(self, into: torch.Tensor, out_of: torch.Tensor) -> list[int]:
+        """Sizes to copy one by one, as the host's side is page-locked."""
+        for side in (into, out_of):
             if side.device.type == "cpu":
-                self._block_of(side)
+                return self._block_of(side).cuts(side)
+        return [into.nbytes]
 
     def _block_of(self, tensor: torch.Tensor) -> PinnedBlock:
         block = self._pinned.block_of(tensor)
         if block is None:
             # It would be copied through a hidden buffer, slowly, and the call would wait for it.
-            raise DeviceError("a copy from or to host memory that is not page-locked in one piece")
+            raise DeviceError("a copy from or to host memory that is not page-locked")
         return block
 
     def _host_ns(self, event: CudaEvent, point: Any) -> int:

@@ -23,13 +23,21 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class PinnedBlock:
-    """`memory` uint8 [size] at address `begin`; registered in pieces of `chunk` bytes that no copy
-    may cross.
+    """`memory` uint8 [size] at address `begin`; registered in pieces of `chunk` bytes. The driver
+    may refuse a copy that crosses from one to the next, so such copies are cut there.
     """
 
     memory: torch.Tensor
     begin: int
     chunk: int
+
+    def cuts(self, tensor: torch.Tensor) -> list[int]:
+        """Sizes in bytes of the parts of a contiguous tensor within it that lie in one piece."""
+        first, left, sizes = tensor.data_ptr() - self.begin, tensor.nbytes, []
+        while left > 0:
+            sizes.append(min(left, self.chunk - first % self.chunk))
+            first, left = first + sizes[-1], left - sizes[-1]
+        return sizes
 
 
 class PinnedMemory:
@@ -41,8 +49,8 @@ class PinnedMemory:
         self._registered: list[int] = []
 
     def alloc(self, size: int, unit: int = 1) -> PinnedBlock:
-        """A block of zeros that no copy crosses at multiples of `unit`; UserError if the system
-        refuses.
+        """A block of zeros whose pieces end at multiples of `unit`; UserError if that cannot be
+        had.
         """
         whole = max(PAGE, -(-size // PAGE) * PAGE)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -65,15 +73,13 @@ class PinnedMemory:
         return block
 
     def block_of(self, tensor: torch.Tensor) -> PinnedBlock | None:
-        """The block in whose pieces a contiguous tensor lies whole, if there is one."""
+        """The block that holds all of a contiguous tensor, if there is one."""
         address = tensor.data_ptr()
         place = bisect_right(self._blocks, address, key=lambda one: one.begin) - 1
         if place < 0:
             return None
         block = self._blocks[place]
-        first, last = address - block.begin, address - block.begin + tensor.nbytes - 1
-        inside = last < block.memory.nbytes and first // block.chunk == last // block.chunk
-        return block if inside else None
+        return block if address + tensor.nbytes <= block.begin + block.memory.nbytes else None
 
     def close(self) -> None:
         """Unlock everything; DeviceError if that fails. May be called twice."""

@@ -49,7 +49,7 @@ class Device(Protocol):
     def alloc_host(self, size: int, unit: int = 1) -> torch.Tensor:
         """uint8 [size], page-locked where the device copies from such memory only at full speed.
 
-        unit: no copy will ever cross a multiple of that many bytes, or 1. UserError if so much
+        unit: copies that cross no multiple of so many bytes are never cut. UserError if so much
         cannot be had.
         """
 

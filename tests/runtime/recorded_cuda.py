@@ -98,9 +98,8 @@ class RecordedCuda(Cuda):
         self.record_, self.torch_device = record, torch.device("cpu")
         self._all_on_host = all_on_host
 
-    def _check_locked(self, *sides: torch.Tensor) -> None:
-        if self._all_on_host:
-            super()._check_locked(*sides)
+    def _parts(self, into: torch.Tensor, out_of: torch.Tensor) -> list[int]:
+        return super()._parts(into, out_of) if self._all_on_host else [into.nbytes]
 
     def copy(self, dst: torch.Tensor, src: torch.Tensor, stream: Any, *others: Any, **named: Any):
         self.record_.calls.append(("copy", stream.number, dst.nbytes))

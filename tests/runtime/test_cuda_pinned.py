@@ -39,16 +39,21 @@ def test_pieces_end_at_pages_and_between_units(
     assert begins == [sum(pieces[:n]) * PAGE for n in range(len(pieces))]
 
 
-def test_a_copy_must_lie_in_one_piece_of_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_cut_where_pieces_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_pinned, "CHUNK", 4 * PAGE)
     memory = PinnedMemory(RecordedRuntime())
     blocks = [memory.alloc(SIZE) for _ in range(3)]
     for block in blocks:
-        bytes_ = block.memory
-        assert memory.block_of(bytes_[:PAGE]) is block
-        assert memory.block_of(bytes_[4 * PAGE : 8 * PAGE].view(torch.int64)) is block
-        assert memory.block_of(bytes_[-1:]) is block
-        assert memory.block_of(bytes_[4 * PAGE - 1 : 4 * PAGE + 1]) is None
+        whole = block.memory
+        for part, sizes in (
+            (whole[:PAGE], [PAGE]),
+            (whole[4 * PAGE : 8 * PAGE].view(torch.int64), [4 * PAGE]),
+            (whole[-1:], [1]),
+            (whole[4 * PAGE - 1 : 4 * PAGE + 2], [1, 2]),
+            (whole, [4 * PAGE, 4 * PAGE, 2 * PAGE]),
+        ):
+            assert memory.block_of(part) is block
+            assert block.cuts(part) == sizes
     assert memory.block_of(torch.zeros(8)) is None
 
 

@@ -1,0 +1,238 @@
+"""What a layer costs the host: session, policy, messages, queueing of work, without the work.
+
+`python -m experiments.host_overhead`: 48 layers of it against a simulated pass on an RTX 4090, and
+how busy the link is when it is what everything waits for. All on the stand-in; launches of a GPU's
+driver are counted, not timed.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from experiments.gpu_check.setup import POLICIES, Setup
+from policies.costs import CostTable
+from runtime.device import COMPUTE, COPY, ROUTER
+from runtime.engine_core import EngineCore, ModelParts
+from runtime.engine_settings import EngineSettings
+from runtime.expert_layout import ExpertLayout
+from runtime.expert_math import activated
+from runtime.forced_runs import run_policy
+from runtime.host_arena import HostArena
+from runtime.next_layers import NextLayers
+from runtime.standin import StandIn
+from runtime.standin_link import Link
+from simulator.compiled import simulate_compiled
+from simulator.settings import SimulationSettings
+from traces.atomic import write_atomically
+from traces.metrics import metrics
+from traces.replay import Replay
+from traces.window import Window
+
+HIDDEN, WIDTH = 32, 8  # sizes play no part: nothing is computed
+WARM_UP = 3  # passes
+NAMES = ("lru_cpu", "lru_fetch", "spac", "ours")
+LINK_BOUND = ("lru_fetch",)
+SLOWED = 20.0
+GOAL_SHARE, GOAL_BUSY = 0.02, 0.9
+
+
+class IdleDevice(StandIn):
+    """Takes all work of the compute stream and all copies of experts, and does none of it. `queued`
+    counts what a GPU would have been given.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({}, inline=frozenset({COMPUTE, COPY, ROUTER}))
+        self.queued: Counter[str] = Counter()
+
+    def run(self, stream: Any, work: Callable[[], None], reads: Any = (), writes: Any = ()) -> Any:
+        self.queued["work"] += 1
+        return super().run(stream, _nothing)
+
+    def copy(self, dst: Any, src: Any, stream: Any, reads: Any = (), writes: Any = ()) -> Any:
+        if stream is self.stream(COPY):
+            self.queued["copy of an expert"] += 1
+            return super().run(stream, _nothing)
+        self.queued["small copy"] += 1
+        return super().copy(dst, src, stream, reads, writes)
+
+    def record(self, event: Any, stream: Any) -> None:
+        self.queued["event"] += 1
+        super().record(event, stream)
+
+    def wait(self, stream: Any, event: Any) -> None:
+        self.queued["wait"] += 1
+        super().wait(stream, event)
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Nanoseconds of the host per layer. `decision_ns`: session and policy, part of the median.
+    `queued`: what one layer gives to the device.
+    """
+
+    layers: int
+    median_ns: float
+    mean_ns: float
+    p90_ns: float
+    decision_ns: float
+    queued: dict[str, float]
+
+
+@torch.inference_mode()
+def layer_overhead(
+    replay: Replay, policy: Any, costs: CostTable, settings: EngineSettings, passes: int
+) -> Overhead:
+    """Over some decode passes of the first request of `replay`. Time for which the host waits for
+    the CPU lane is left out.
+    """
+    model, device = replay.model, IdleDevice()
+    layout = ExpertLayout(model.layers, model.experts, HIDDEN, WIDTH, torch.float32)
+    arena = HostArena(layout, torch.zeros(layout.total, layout.row_bytes, dtype=torch.uint8))
+    none = NextLayers([], 0, model.top_k)
+    parts = ModelParts(model.name, model.top_k, arena, activated(functional.silu), none)
+    core = EngineCore(parts, device, policy, costs, settings, None)
+    spent: list[int] = []
+    start = replay.first(replay.request_ids[0])
+    core.listener.start_forced_request(0, start)
+    for number in range(WARM_UP + passes):
+        if number == WARM_UP:
+            device.queued.clear()
+            spent.clear()
+        window = _start_pass(core, replay, start, settings.gamma)
+        spent += _layers(core, device, window)
+        core.listener.end_pass(window.accepted, [0] * window.committed)
+        start += window.committed
+    queued = dict(device.queued)
+    core.close()
+    table = core.runlog().layers
+    table = table[table["pass_index"] >= WARM_UP]
+    waited = (table["cpu_end_ns"] - table["t2_ns"]).clip(lower=0).to_numpy()
+    host = np.array(spent) - waited
+    decisions = table["decision_ns"] + table["leave_decision_ns"]
+    return Overhead(
+        layers=len(host),
+        median_ns=float(np.median(host)),
+        mean_ns=float(host.mean()),
+        p90_ns=float(np.quantile(host, 0.9)),
+        decision_ns=float(decisions.median()),
+        queued={name: count / len(host) for name, count in sorted(queued.items())},
+    )
+
+
+def _start_pass(core: EngineCore, replay: Replay, start: int, gamma: int) -> Window:
+    request = replay.request_ids[0]
+    token = int(replay.window(request, start, 0).tokens[0])
+    window = replay.window(request, start, core.listener.start_pass(token, gamma))
+    for step in range(window.gamma):
+        core.listener.draft_step(step, int(window.tokens[step + 1]), 0.0)
+    core.listener.before_verify(window.tokens.tolist())
+    return window
+
+
+def _layers(core: EngineCore, device: IdleDevice, window: Window) -> list[int]:
+    """Nanoseconds of each layer, from its router's choice until the next one can be queued."""
+    experts = torch.from_numpy(window.experts.astype(np.int64))
+    rows, layers, top_k = experts.shape
+    hidden, weights = torch.zeros(rows, HIDDEN), torch.full((rows, top_k), 1.0 / top_k)
+    spent = []
+    for layer in range(layers):
+        begin = device.clock_ns()
+        core.driver.forward(layer, hidden, experts[:, layer], weights)
+        spent.append(device.clock_ns() - begin)
+    return spent
+
+
+def link_use(setup: Setup, policy: str, paced: bool, slowed: float) -> dict[str, float]:
+    """How busy the link is, `slowed` times slower than the setup's, so that all wait for it."""
+    link = setup.hardware.link
+    device = StandIn(
+        {COPY: Link(link.bytes_per_second / slowed)}, inline=frozenset({COMPUTE, ROUTER})
+    )
+    model, costs = setup.random_model(device), setup.costs()
+    copy_ns = model.arena.layout.expert_bytes * 1e9 * slowed / link.bytes_per_second
+    costs = costs._replace(copy_latency_ns=0, copy_ns=round(copy_ns))
+    settings = setup.settings(paced=paced)
+    log = run_policy(model, setup.replay("code", 1), POLICIES[policy](), costs, settings)
+    device.close()
+    figures = metrics(log)
+    return {"busy_share": figures.link_busy_share, "bytes": figures.bytes_copied,
+            "seconds": figures.decode_seconds, "paced": paced}  # fmt: skip
+
+
+def against_a_pass(setup: Setup, names: Sequence[str], passes: int) -> dict[str, Any]:
+    """Overhead by policy, times the model's layers, against a pass simulated with the costs of the
+    setup's hardware.
+    """
+    found: dict[str, Any] = {}
+    replay = setup.replay("code", 1)
+    for name in names:
+        policy, costs = POLICIES[name], setup.costs()
+        one = layer_overhead(replay, policy(), costs, setup.settings(dtype="float32"), passes)
+        playing = SimulationSettings(
+            gamma=setup.gamma, slots=setup.slots, staging=2, warmup_requests=0
+        )
+        figures = metrics(simulate_compiled(replay, policy(), costs, playing))
+        pass_ns = figures.decode_seconds * 1e9 / figures.passes
+        found[name] = {
+            **asdict(one),
+            "simulated_pass_ns": pass_ns,
+            "share_of_pass": one.median_ns * setup.shape.layers / pass_ns,
+        }
+    return found
+
+
+def main() -> int:
+    """Both measurements, as a JSON file and some lines."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.host_overhead", description=__doc__
+    )
+    parser.add_argument("--passes", type=int, default=20, help="measured passes per policy")
+    parser.add_argument("--small", action="store_true", help="a tiny model, to test the command")
+    default = Path("experiments/results/overhead/overhead.json")
+    parser.add_argument("--out", type=Path, default=default, help="the JSON file")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    # The costs of the real machine, with the sizes of the real model, or of the tiny one.
+    setup = Setup("standin" if given.small else "cuda", given.small)
+    found: dict[str, Any] = {
+        "note": "host time on a CPU stand-in that does no work; launches are counted, not timed",
+        "model": setup.model.name,
+        "hardware": setup.hardware.name,
+        "goal": f"share_of_pass <= {GOAL_SHARE}",
+        "policies": against_a_pass(setup, NAMES, given.passes),
+        "link_goal": f"busy_share >= {GOAL_BUSY}",
+        "link": {
+            f"{name}, {'padded' if paced else 'unpadded'}": link_use(
+                Setup("standin", True), name, paced, SLOWED
+            )
+            for name in LINK_BOUND for paced in (True, False)
+        },
+    }  # fmt: skip
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(given.out, json.dumps(found, indent=1).encode())
+    for name, one in found["policies"].items():
+        print(
+            f"{name:10}{one['median_ns'] / 1e3:8.0f} us a layer, session and policy "
+            f"{one['decision_ns'] / 1e3:.0f} us; {one['share_of_pass']:.1%} of a simulated pass"
+        )
+    for name, one in found["link"].items():
+        print(f"{name:24}link busy {one['busy_share']:.1%}")
+    return 0
+
+
+def _nothing() -> None:
+    """The work that is not done."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
