@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long bench verify-dense readme lint clean
+.PHONY: help demo test test-long bench verify-dense readme lint clean gpu-check overhead
 
 help:
 	@echo "make demo       record, compare, draw and run the winner, a minute or two; more the first time, while kernels compile"
@@ -14,6 +14,8 @@ help:
 	@echo "make bench      measure engines, caches, solvers, decisions, start and grid; keep the results"
 	@echo "make verify-dense  dense replay against decoding really run at gamma 1, 2, 4, 8 on 40 prompts"
 	@echo "make readme     play the README's comparison again and rewrite its table and picture"
+	@echo "make gpu-check  everything that needs a GPU, in under eight minutes; JSON in experiments/results/gpu"
+	@echo "make overhead   what a layer costs the host, and how busy a link is that all wait for"
 	@echo "make lint       ruff, mypy and the import rules alone"
 	@echo "make clean      remove the environment and caches; outputs/ stays"
 
@@ -44,6 +46,13 @@ verify-dense: $(STAMP)
 readme: $(STAMP)
 	$(BIN)/spac compare requests=6 policy=[all_cpu,static_hot,lru_fetch,lru_cpu,binary_prefetch,freetoken,hybrimoe,spac,ours,belady,window_oracle]
 	$(BIN)/python -m experiments.readme outputs/compare/latest
+
+# With the packages of whatever Python there is: PYTHON=.venv/bin/python for those of this project.
+gpu-check:
+	$(PYTHON) -m experiments.gpu_check
+
+overhead: $(STAMP)
+	$(BIN)/python -m experiments.host_overhead
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

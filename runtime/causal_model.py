@@ -2,6 +2,7 @@
 share.
 """
 
+import inspect
 from collections.abc import Sequence
 
 import torch
@@ -26,6 +27,9 @@ class CausalModel:
         # mask hides what is too old: only such a cache can be cut back after a rejected draft.
         self._new_cache = DynamicCache
         self._cache = self._new_cache()
+        # Renamed on the way through transformers 5; a wrong name is taken without a word.
+        known = inspect.signature(type(module).forward).parameters
+        self._cache_argument = "cache" if "cache" in known else "past_key_values"
 
     @property
     def length(self) -> int:
@@ -50,7 +54,8 @@ class CausalModel:
                 f"most {self.facts.max_positions}; shorten the prompt or lower max_new_tokens"
             )
         ids = torch.tensor([list(tokens)], dtype=torch.int64, device=self.device)
-        output = self.module(input_ids=ids, cache=self._cache, use_cache=True, logits_to_keep=keep)
+        cache = {self._cache_argument: self._cache}
+        output = self.module(input_ids=ids, use_cache=True, logits_to_keep=keep, **cache)
         return output.logits[0].float()
 
     def cut(self, length: int) -> None:
