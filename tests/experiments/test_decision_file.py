@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from experiments.commands import COMMANDS
+from experiments.configuration import compose_config
 from experiments.decision_file import (
     DecisionFile,
     PolicyTimes,
@@ -14,6 +16,7 @@ from experiments.decision_file import (
     choose_decision,
     read_decision_file,
 )
+from experiments.run_choice import choose_run
 from policies.errors import UserError
 from simulator.hardware import DecisionTimes
 from tests.experiments.conftest import Spac
@@ -148,3 +151,20 @@ def test_compare_refuses_before_it_plays(spac: Spac, dense_trace: Path, path: Pa
     )  # fmt: skip
     assert "it has no times of policy belady" in outcome.error
     assert not Path("outputs").exists()
+
+
+def test_a_run_tells_its_policy_the_measured_times(path: Path) -> None:
+    config = compose_config(COMMANDS["run"], [f"decision={path}", "policy=lru_cpu"])
+    choice = choose_run(config)
+    costs = choice.costs
+    charged = (costs.decision_layer_ns, costs.decision_leave_ns, costs.decision_draft_ns)
+    assert charged == (11_000, 2_000, 1_000)
+    assert choice.decision_source == "measured on bench-machine"
+    with pytest.raises(UserError, match="no times of policy all_cpu"):
+        choose_run(compose_config(COMMANDS["run"], [f"decision={path}", "policy=all_cpu"]))
+
+
+def test_a_run_without_a_file_names_its_profile() -> None:
+    choice = choose_run(compose_config(COMMANDS["run"], ["policy=lru_cpu"]))
+    assert choice.costs.decision_layer_ns == choice.hardware.decision.layer_ns
+    assert choice.decision_source == "assumed by hardware profile standin"
