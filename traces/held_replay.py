@@ -21,8 +21,7 @@ class _Held:
 
 class HeldReplay:
     """See traces.replay.Replay. The requests first asked for are kept, up to `limit_bytes` in all;
-    others are read each time. Windows, which only the reference engine asks for, are never kept.
-    """
+    others are read each time."""
 
     def __init__(self, replay: Replay, limit_bytes: int = LIMIT_BYTES) -> None:
         self._replay = replay
@@ -53,8 +52,27 @@ class HeldReplay:
         return self._request(request).end
 
     def window(self, request: int, start: int, gamma: int) -> Window:
-        """See Replay."""
-        return self._replay.window(request, start, gamma)
+        """See Replay; cut out of the arrays by their rule."""
+        arrays = self.arrays(request)
+        place, end = start - arrays.first, len(arrays.begin)
+        if not self._can_start(arrays, place, gamma):
+            return self._replay.window(request, start, gamma)  # which says why not
+        gamma = min(gamma, int(arrays.gamma_limit[place]))
+        accepted = min(int(arrays.longest[place]), gamma, end - place)
+        first = int(arrays.begin[place])
+        rows = slice(first, first + gamma + 1)
+        weights, next_layer = arrays.weights, arrays.next_layer
+        return Window(
+            request, start, gamma, arrays.tokens[rows], arrays.choices[rows], accepted,
+            min(accepted + 1, int(arrays.commit_limit[place])), arrays.experts[rows],
+            None if weights is None else weights[rows],
+            None if next_layer is None else next_layer[:, rows], self.approximate,
+        )  # fmt: skip
+
+    def _can_start(self, arrays: RequestArrays, place: int, gamma: int) -> bool:
+        if not 0 <= gamma <= self.gamma_limit or self.fixed_gamma not in (None, gamma):
+            return False
+        return 0 <= place < len(arrays.begin) and arrays.begin[place] >= 0
 
     def arrays(self, request: int) -> RequestArrays:
         """See Replay."""

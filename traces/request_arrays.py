@@ -17,8 +17,9 @@ class RequestArrays(NamedTuple):
         committed = min(accepted + 1, commit_limit[t]);  rows begin[t] .. begin[t] + gamma
 
     begin, longest, gamma_limit, commit_limit int64 [end - first]; begin is -1 where no pass can
-    start. Decode rows: tokens int32 [n]; experts uint16 [n, L, K]; weights float16 [n, L, K] or
-    None; next_layer uint16 [H, n, L, K] or None. prefill uint16 [P, L, K] or None.
+    start. Decode rows: tokens and choices (of the target) int32 [n]; experts uint16 [n, L, K];
+    weights float16 [n, L, K] or None; next_layer uint16 [H, n, L, K] or None. prefill uint16
+    [P, L, K] or None.
     """
 
     first: int
@@ -27,6 +28,7 @@ class RequestArrays(NamedTuple):
     gamma_limit: NDArray[np.int64]
     commit_limit: NDArray[np.int64]
     tokens: NDArray[np.int32]
+    choices: NDArray[np.int32]
     experts: NDArray[np.uint16]
     weights: NDArray[np.float16] | None
     next_layer: NDArray[np.uint16] | None
@@ -44,6 +46,6 @@ def request_arrays(
 ) -> RequestArrays:
     """Packs what a replay knows of a request with the columns of its decode `rows`."""
     return RequestArrays(
-        first, begin, longest, gamma_limit, commit_limit, rows.input_token, rows.experts,
-        rows.router_weights, rows.next_layer, prefill,
+        first, begin, longest, gamma_limit, commit_limit, rows.input_token, rows.target_choice,
+        rows.experts, rows.router_weights, rows.next_layer, prefill,
     )  # fmt: skip

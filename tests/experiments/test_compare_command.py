@@ -150,8 +150,9 @@ def test_processes_give_the_same_rows(spac: Spac, dense_trace: Path) -> None:
     pd.testing.assert_frame_equal(one, two)
 
 
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_a_larger_grid_reads_the_trace_no_more_often(
-    spac: Spac, dense_trace: Path, monkeypatch: pytest.MonkeyPatch
+    spac: Spac, dense_trace: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     reads: list[int] = []
     honest = Trace.read_part
@@ -165,7 +166,8 @@ def test_a_larger_grid_reads_the_trace_no_more_often(
     for ratios in ("0.2", "[0.2,0.3,0.4,0.5]"):
         comparison._opened.cache_clear()
         reads.clear()
-        compared(spac, dense_trace, "policy=[spac,lru_cpu]", f"cache_ratio={ratios}")
+        words = ("policy=[spac,lru_cpu,belady]", "no_speculation=null", f"engine={engine}")
+        compared(spac, dense_trace, *words, f"cache_ratio={ratios}")
         found.append(len(reads))
     assert found[0] == found[1] > 0
 

@@ -1,17 +1,21 @@
 """A held replay answers as the replay it holds, and reads each request once."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
-from trace_samples import dense_trace, text_trace
+from trace_samples import SMALL, cut_windows, dense_trace, text_trace, write_trace
 
+from policies.errors import UserError
 from traces.held_replay import HeldReplay
 from traces.reader import Trace
 from traces.replay import Replay, open_replay
 from traces.request_arrays import RequestArrays
+from traces.synthetic import random_dense, synthetic_manifest
+from traces.window import Window
 
-KINDS = pytest.mark.parametrize("kind", ["dense", "text"])
+KINDS = pytest.mark.parametrize("kind", ["dense", "text", "windowed"])
 FACTS = (
     "model", "kind", "gamma_limit", "fixed_gamma", "approximate", "columns", "request_ids",
 )  # fmt: skip
@@ -20,7 +24,10 @@ FACTS = (
 def opened(folder: Path, kind: str) -> Replay:
     if kind == "dense":
         return open_replay(dense_trace(folder / kind, rows_per_part=40))
-    return open_replay(text_trace(folder / kind), acceptance=0.7)
+    if kind == "text":
+        return open_replay(text_trace(folder / kind), acceptance=0.7)
+    rows = cut_windows(random_dense(SMALL, 4, seed=0), 4, 4)
+    return open_replay(write_trace(folder / kind, synthetic_manifest(SMALL, "windowed", 4), rows))
 
 
 def assert_same_arrays(one: RequestArrays, other: RequestArrays) -> None:
@@ -42,9 +49,32 @@ def test_it_answers_as_the_replay_does(tmp_path: Path, kind: str, limit: int) ->
                 plain.first(request), plain.end(request),
             )  # fmt: skip
             assert_same_arrays(held.arrays(request), plain.arrays(request))
-            one, other = (each.window(request, each.first(request), 2) for each in (held, plain))
-            np.testing.assert_array_equal(one.experts, other.experts)
-            assert one.committed == other.committed
+
+
+def outcome(replay: Replay, request: int, start: int, gamma: int) -> Window | str:
+    try:
+        return replay.window(request, start, gamma)
+    except UserError as error:
+        return str(error)
+
+
+@KINDS
+def test_every_window_and_every_refusal_is_that_of_the_replay(tmp_path: Path, kind: str) -> None:
+    plain = opened(tmp_path, kind)
+    held, windows = HeldReplay(plain), 0
+    for request in plain.request_ids:
+        for start in range(plain.first(request) - 1, plain.end(request) + 1):
+            for gamma in range(-1, 6):
+                expected, found = (outcome(each, request, start, gamma) for each in (plain, held))
+                if isinstance(expected, str) or isinstance(found, str):
+                    assert expected == found
+                    continue
+                windows += 1
+                for field in dataclasses.fields(Window):
+                    np.testing.assert_array_equal(
+                        getattr(found, field.name), getattr(expected, field.name), field.name
+                    )
+    assert windows > 20
 
 
 def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -66,6 +96,7 @@ def play(replay: Replay, runs: int) -> None:
             replay.prompt(request)
         for request in replay.request_ids:
             replay.arrays(request)
+            replay.window(request, replay.first(request), 2)
 
 
 def test_many_runs_read_each_part_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
