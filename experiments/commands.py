@@ -68,6 +68,17 @@ COMMANDS = {
             free_text=("prompt",),
         ),
         Command(
+            "calibrate",
+            "experiments.calibrate",
+            "measure a machine and write its hardware profile",
+        ),
+        Command(
+            "validate",
+            "experiments.validate",
+            "predicted against measured time, hits and bytes of several policies",
+            renamed=POLICY_NAMES,
+        ),
+        Command(
             "report",
             "experiments.report",
             "tables and pictures of a finished comparison",

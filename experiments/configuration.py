@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from experiments.commands import CONF, Command
 from experiments.given import refuse_conflicts
+from experiments.profile_file import read_hardware, take_profile
 from policies.errors import UserError
 
 PLAIN = re.compile(r"[^\[\]{}'\"]+")
@@ -90,9 +91,13 @@ def parse(words: Sequence[str]) -> list[Override]:
 def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
     """The config of an ordinary run; a key that the config file lacks is refused."""
     values, overrides = split_words(command, words)
+    machine, overrides = take_profile(overrides)
     overrides = translate(command, overrides)
     with initialize_config_module(config_module="conf", version_base="1.3"):
         config = compose(config_name=command.name, overrides=overrides)
+    if machine is not None:
+        with open_dict(config):
+            config["hardware"] = read_hardware(machine)
     return finish(command, config, values)
 
 

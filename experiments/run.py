@@ -10,6 +10,7 @@ from rich.console import Console
 
 from experiments import proofs
 from experiments.chat import note
+from experiments.forced_run import run_forced
 from experiments.generation import Serve, open_engine, server
 from experiments.interrupts import Interrupts
 from experiments.memory_table import ONLY, plan_line, plan_of, show_plan_only
@@ -18,8 +19,9 @@ from experiments.outputs import new_folder
 from experiments.proofs import Proof
 from experiments.provenance import write_run_file
 from experiments.record import SMALL
-from experiments.run_choice import RunChoice, choose_run
+from experiments.run_choice import RunChoice, choose_policy, choose_run
 from experiments.run_report import RUNLOG, figures_of
+from experiments.winner import read_winner
 from policies.errors import UserError
 from policies.sources import source_hash
 from runtime.device import DeviceError
@@ -31,6 +33,7 @@ from runtime.tokenizers import tokenizer_hash
 from traces.atomic import write_atomically
 
 Texts = list[tuple[Prompt, list[int]]]
+FORCED = "forced"
 
 
 def run(config: DictConfig) -> int:
@@ -38,6 +41,11 @@ def run(config: DictConfig) -> int:
 
     The keys are explained in conf/run.yaml. Exit code 1 if a proof fails.
     """
+    if config["mode"] == FORCED:
+        policy = choose_policy(
+            config, None if config["winner"] is None else read_winner(config["winner"])
+        )
+        return run_forced(config, policy, _folder(config))
     choice = choose_run(config)
     # Answers alone go to standard output, so that they can be piped on.
     console = Console(stderr=choice.source != "workload")

@@ -99,7 +99,7 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
     longest = max((len(prompt.tokens) for prompt in prompts), default=PROMPT_ROWS)
     rows = max(settings.gamma + 1, longest)
     settings = replace(settings, context=_context(config, facts, prompts, tokens + settings.gamma))
-    policy, decision = _policy(config, winner), choose_decision(config["decision"])
+    policy, decision = choose_policy(config, winner), choose_decision(config["decision"])
     return RunChoice(
         policy=policy,
         winner=winner,
@@ -157,7 +157,8 @@ def _paced(config: Mapping[str, Any]) -> bool:
     return device_kind(str(config["device"]))[0] == STANDIN if wanted is None else bool(wanted)
 
 
-def _policy(config: Mapping[str, Any], winner: Winner | None) -> PolicyChoice:
+def choose_policy(config: Mapping[str, Any], winner: Winner | None) -> PolicyChoice:
+    """The winner's policy, or the one that is named."""
     overrides = as_mapping(config["overrides"])
     if winner is not None:
         if config["policy"] is not None or overrides:

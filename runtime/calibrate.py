@@ -84,7 +84,7 @@ def calibrate(
     points.append(point("synchronise", 0, _synchronise_ns(model.device)))
     tick("synchronise")
     latency, rate, linked = fit_link([one for one in points if one.curve == ALONE])
-    points = [one for one in points if one.curve != ALONE] + linked
+    points = linked + [one for one in points if one.curve != ALONE]
     expert = bench.model.arena.layout.expert_bytes
     measured = MeasuredTimes(
         model=model.shape.name,

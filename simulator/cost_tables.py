@@ -14,6 +14,7 @@ from simulator.draft_profile import DraftProfile
 from simulator.hardware import DecisionTimes, HardwareProfile
 from simulator.model_profile import ModelProfile
 from simulator.profiles import nanoseconds
+from traces.measured_times import MeasuredTimes
 
 CONTEXT_STEP = 1024
 
@@ -31,13 +32,19 @@ def cost_table(
 
     `trace_layers`: routed layers of the trace that stands for the model; per-pass costs (draft
     step, head) are divided by model layers / trace layers. `decision`: measured times of the
-    policy, instead of the profile's.
+    policy, instead of the profile's. Times that were measured with experts of this very size count
+    instead of the profile's rates.
     """
     if rows_max < 1:
         raise UserError(f"rows_max: {rows_max} rows, must be at least 1")
     layers = model.moe_layers if trace_layers is None else trace_layers
     if layers < 1:
         raise UserError(f"trace_layers: {layers} layers, must be at least 1")
+    measured = hardware.measured
+    if measured is not None and measured.is_of(
+        model.hidden, model.expert_width, model.bytes_of_expert(dtype)
+    ):
+        return _measured(measured, model, draft, rows_max, layers, decision)
     gpu, cpu, handover, needs = hardware.gpu, hardware.cpu, hardware.handover, hardware.needs
     times = hardware.decision if decision is None else decision
     expert_bytes = model.bytes_of_expert(dtype)
@@ -86,6 +93,29 @@ def cost_table(
     )  # fmt: skip
     table.validate()
     return table
+
+
+def _measured(
+    measured: MeasuredTimes,
+    model: ModelProfile,
+    draft: DraftProfile,
+    rows_max: int,
+    trace_layers: int,
+    decision: DecisionTimes | None,
+) -> CostTable:
+    """The calibrated table, with per-pass costs for the trace's layers."""
+    table = measured.cost_table(rows_max, draft=draft.step_bytes > 0)
+    table = table._replace(
+        draft_step_ns=-(-table.draft_step_ns * trace_layers // model.moe_layers),
+        pass_ns=-(-table.pass_ns * trace_layers // model.moe_layers),
+    )
+    if decision is None:
+        return table
+    return table._replace(
+        decision_layer_ns=decision.layer_ns,
+        decision_leave_ns=decision.leave_ns,
+        decision_draft_ns=decision.draft_ns,
+    )
 
 
 def _by_tokens(

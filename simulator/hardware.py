@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.profiles import check_numbers, number, read_profile
+from traces.measured_times import MeasuredTimes
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,10 @@ class NeedsPrices:
 
 @dataclass(frozen=True)
 class HardwareProfile:
-    """One machine. Rates in bytes or floating-point operations per second, times in ns."""
+    """One machine. Rates in bytes or floating-point operations per second, times in ns.
+
+    `measured`: calibrated times of one model, which count for that model instead of the rates.
+    """
 
     name: str
     link: LinkProfile
@@ -107,8 +111,9 @@ class HardwareProfile:
     handover: HandoverProfile
     decision: DecisionTimes
     needs: NeedsPrices
+    measured: MeasuredTimes | None = None
 
 
 def hardware_profile(values: Mapping[str, Any], where: str = "hardware") -> HardwareProfile:
     """From a plain mapping; UserError names `where` (the file), key and number."""
-    return read_profile(HardwareProfile, values, where)
+    return read_profile(HardwareProfile, {"measured": None, **values}, where)

@@ -1,0 +1,133 @@
+"""`spac calibrate`: measures a machine with one model's shape and writes its hardware profile."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from experiments.calibration_figure import calibration_figure
+from experiments.configuration import whole_number
+from experiments.figure_style import save_figure
+from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
+from experiments.outputs import new_folder
+from experiments.profile_file import PROFILE_NAME, write_hardware
+from experiments.profile_fit import about_lines, profile_values
+from experiments.progress import progress_bar
+from experiments.provenance import write_run_file
+from policies.errors import UserError
+from runtime.calibrate import Effort, calibrate
+from runtime.calibration import Calibration
+from runtime.devices import STANDIN, device_kind
+from runtime.random_model import RandomModel
+from runtime.standin_link import Link
+from simulator.hardware import HardwareProfile, hardware_profile
+from traces.atomic import write_atomically
+
+MILLION = 1e6
+
+
+def run(config: DictConfig) -> int:
+    """Measure, print a table, keep hardware.yaml, calibration.json and calibration.png."""
+    console = Console()
+    choice = choose_measured(config)
+    torch.set_num_threads(whole_number("threads", config["threads"]))
+    folder = new_folder(config["outputs"], "calibrate")
+    digest = choice.workload.trace.digest
+    write_run_file(folder, "calibrate", config, {choice.workload.name: digest})
+    device = choice.device()
+    try:
+        with console.status("building the model"):
+            model = choice.build(device)
+        calibration = measure(model, choice, effort_from(config, choice), console)
+    finally:
+        device.close()
+    keep(calibration, choice, folder)
+    console.print(calibration_table(calibration))
+    console.print(f"{folder / PROFILE_NAME}: hardware=PATH takes it", highlight=False)
+    return 0
+
+
+def choose_measured(config: DictConfig, trace: str | None = None) -> ForcedChoice:
+    """The machine and the model's shape, at its own speed. The stand-in's copies are throttled to
+    the key link: unthrottled, they would take a core from the lanes.
+    """
+    choice = choose_forced(config, hardware_from(config), trace=trace)
+    if device_kind(choice.device_name)[0] != STANDIN:
+        return choice
+    rate = config["link"]
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
+        raise UserError(f"link={rate}: bytes per second, above 0")
+    latency = whole_number("link_latency", config["link_latency"])
+    return replace(choice, link=Link(float(rate), latency))
+
+
+def effort_from(config: DictConfig, choice: ForcedChoice) -> Effort:
+    """How much is measured."""
+    rows = tuple(whole_number("rows", one) for one in config["rows"])
+    return Effort(
+        slots=choice.settings.slots,
+        staging=choice.settings.staging,
+        rows=rows,
+        repeats=whole_number("repeats", config["repeats"]),
+        passes=whole_number("passes", config["passes"]),
+        gamma=choice.settings.gamma,
+        seed=whole_number("seed", config["seed"]),
+    )
+
+
+def measure(
+    model: RandomModel, choice: ForcedChoice, effort: Effort, console: Console
+) -> Calibration:
+    """Calibrate with a progress bar; policies guess with the chosen profile meanwhile."""
+    with progress_bar(console, "calibrate", effort.steps(model)) as advance:
+        return calibrate(model, choice.replay, effort, choice.costs(), advance)
+
+
+def keep(calibration: Calibration, choice: ForcedChoice, folder: Path) -> HardwareProfile:
+    """Write profile, numbers and picture; the profile as simulators will read it."""
+    name = f"{choice.device_name}-measured".replace(":", "-")
+    values = profile_values(name, calibration, choice.model, choice.hardware)
+    write_hardware(folder, values, about_lines(calibration))
+    data = json.dumps(calibration.as_data(), indent=2, allow_nan=False)
+    write_atomically(folder / "calibration.json", data.encode())
+    save_figure(calibration_figure(calibration), folder / "calibration.png")
+    return hardware_profile(values, "the calibrated profile")
+
+
+def calibration_table(calibration: Calibration) -> Table:
+    """Medians with noise; the held-out error of each curve."""
+    errors = calibration.errors()
+    table = Table(
+        "what", "at", "median", "10-90 % of samples", "fit",
+        box=box.SIMPLE_HEAD, pad_edge=False, title="measured times; fit: predicted where held out",
+    )  # fmt: skip
+    for curve in dict.fromkeys(one.curve for one in calibration.points):
+        points = calibration.curve(curve)
+        for one in points:
+            fit = (
+                f"{one.predicted_ns / MILLION:.3f} ms" if one.held_out and one.predicted_ns else ""
+            )
+            table.add_row(
+                curve,
+                "" if not one.x else _size(one.x) if "link" in curve else f"{one.x} tokens",
+                f"{one.median_ns / MILLION:.3f} ms",
+                f"{one.low_ns / MILLION:.3f} - {one.high_ns / MILLION:.3f} ms",
+                fit,
+            )
+        if curve in errors:
+            table.add_row("", "", "", "held-out error", f"{errors[curve]:.1%}", style="bold")
+    latency, rate = calibration.link
+    table.caption = (
+        f"link {rate / 1e9:.2f} GB/s after {latency / 1000:.0f} us; CPU work at "
+        f"{calibration.times.contention} of 1024 while the link is busy"
+    )
+    return table
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:.3g} MiB" if size >= 2**20 else f"{size / 2**10:.3g} KiB"

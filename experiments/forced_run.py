@@ -1,0 +1,104 @@
+"""`spac run mode=forced`: a policy on a model of any shape, routed as a trace says."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+from rich.console import Console
+
+from experiments.configuration import whole_number
+from experiments.decision_file import choose_decision, times_of
+from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
+from experiments.metrics_table import metrics_table
+from experiments.policy_choice import PolicyChoice
+from experiments.progress import progress_bar
+from experiments.provenance import write_run_file
+from experiments.record import SMALL
+from policies.errors import UserError
+from runtime.device import DeviceError
+from runtime.devices import STANDIN, device_kind
+from runtime.forced_engine import ForcedEngine
+from traces.atomic import write_atomically
+from traces.metrics import metrics
+from traces.runlog import read_runlog
+
+ONLY_WITHOUT = ("prompt", "prompts", "target", "draft_path")
+
+
+def run_forced(config: DictConfig, policy: PolicyChoice, folder: Path) -> int:
+    """Run, print figures; keep run log and metrics.json in `folder`. Exit code 1 if the device
+    fails.
+    """
+    console = Console()
+    choice = forced_choice_of(config)
+    if choice.shape.hidden < SMALL:
+        torch.set_num_threads(1)
+    digest = choice.workload.trace.digest
+    write_run_file(folder, "run", config, {choice.workload.name: digest})
+    log = folder / "runlog"
+    device = choice.device()
+    try:
+        with console.status("building the model"):
+            model = choice.build(device)
+        note = f"{choice.note()}; {model.note}"
+        _announce(choice, policy.label, note, console)
+        decision = times_of(policy.name, choose_decision(config["decision"]))
+        engine = ForcedEngine(
+            model, choice.replay, policy.build(), choice.costs(decision=decision), choice.settings,
+            str(log), (choice.workload.name, digest),
+        )  # fmt: skip
+        total = sum(
+            choice.replay.end(request) - choice.replay.first(request)
+            for request in choice.replay.request_ids
+        )
+        with engine, progress_bar(console, policy.label, total) as advance:
+
+            def show(committed: int) -> None:
+                for _ in range(committed):
+                    advance("tokens")
+
+            engine.play(show)
+    except DeviceError as error:
+        console.print(f"error: {error}; finished passes are in {log}", highlight=False)
+        return 1
+    finally:
+        device.close()
+    figures = metrics(read_runlog(log))
+    slow = max(1, choice.slow)
+    data = asdict(figures) | {"forced": note, "slow_motion": slow}
+    write_atomically(folder / "metrics.json", json.dumps(data, indent=2).encode())
+    where = "the stand-in" if device_kind(choice.device_name)[0] == STANDIN else device.name
+    console.print(metrics_table(figures, f"{policy.label}, forced routing, measured on {where}"))
+    if choice.slow:
+        console.print(
+            f"times are those of the padded clock: {slow} times slower than {choice.hardware.name}"
+        )
+    console.print(str(folder), highlight=False, soft_wrap=True)
+    return 0
+
+
+def forced_choice_of(config: DictConfig) -> ForcedChoice:
+    """What `spac run` is asked to force; UserError where keys do not go together."""
+    given = [key for key in ONLY_WITHOUT if config.get(key) is not None]
+    if given:
+        raise UserError(f"{given[0]}= has no meaning with mode=forced, which plays a trace")
+    hardware = hardware_from(config)
+    on_standin = device_kind(str(config["device"]))[0] == STANDIN
+    paced = on_standin if config["paced"] is None else bool(config["paced"])
+    slow = whole_number("slow_motion", config["slow_motion"])
+    if slow < 1:
+        raise UserError(f"slow_motion={slow}: must be at least 1")
+    return choose_forced(config, hardware, slow if paced else 0)
+
+
+def _announce(choice: ForcedChoice, label: str, note: str, console: Console) -> None:
+    settings, shape = choice.settings, choice.shape
+    console.print(
+        f"{label} on {shape.name}: {settings.slots} of {shape.layers * shape.experts} experts in "
+        f"slots, gamma {settings.gamma}, {choice.hardware.name}, forced",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(note, highlight=False, soft_wrap=True)

@@ -1,0 +1,55 @@
+"""Hardware profiles in files of the user's: `hardware=PATH`, as `spac calibrate` writes them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from policies.errors import UserError
+from traces.atomic import write_atomically
+
+PROFILE_NAME = "hardware.yaml"
+KEY = "hardware="
+
+
+def take_profile(words: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """(path of a profile if `hardware=` names one, the other words). A path has a slash or ends in
+    .yaml; anything else is a name of conf/hardware.
+    """
+    chosen, rest = None, []
+    for word in words:
+        value = word.removeprefix(KEY)
+        if word.startswith(KEY) and ("/" in value or value.endswith(".yaml")):
+            chosen = Path(value).expanduser()
+        else:
+            rest.append(word)
+    return chosen, rest
+
+
+def read_hardware(path: Path) -> dict[str, Any]:
+    """The profile as plain data; UserError if it is no YAML file with keys. `path` may be the
+    output folder of a calibration.
+    """
+    if path.is_dir():
+        path = path / PROFILE_NAME
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"hardware={path}: cannot read it ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UserError(
+            f"hardware={path}: not valid YAML; spac calibrate writes such a file"
+        ) from None
+    if not isinstance(content, dict):
+        raise UserError(f"hardware={path}: expected keys with values, as in conf/hardware")
+    return content
+
+
+def write_hardware(folder: Path, values: Mapping[str, Any], about: Sequence[str]) -> Path:
+    """Write a profile, with comment lines above it; returns its path."""
+    path = folder / PROFILE_NAME
+    text = "".join(f"# {line}\n" for line in about)
+    text += yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=None, width=110)
+    write_atomically(path, text.encode())
+    return path

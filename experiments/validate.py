@@ -1,0 +1,143 @@
+"""`spac validate`: is the simulator right? Calibrates, runs policies for real, compares."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import torch
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from experiments.calibrate import choose_measured, effort_from, keep, measure
+from experiments.commands import CONF
+from experiments.configuration import as_list, as_mapping, whole_number
+from experiments.figure_style import save_figure
+from experiments.forced_choice import ForcedChoice, choose_forced
+from experiments.outputs import new_folder
+from experiments.policy_choice import PolicyChoice, choose_policies
+from experiments.progress import progress_bar
+from experiments.provenance import RUN_FILE, write_run_file
+from experiments.tables import write_table
+from experiments.validation import PADDED, UNPADDED, Validation, ticks, validate_table
+from experiments.validation_figure import validation_figure
+from experiments.validation_report import validation_table, verdicts
+from policies.errors import UserError
+from runtime.devices import STANDIN, device_kind
+from simulator.hardware import hardware_profile
+from traces.atomic import write_atomically
+
+LEAST_POLICIES = 2
+STANDIN_GOAL, GPU_GOAL = 0.15, 0.05
+
+
+def run(config: DictConfig) -> int:
+    """Print a table and verdicts per clock; keep validation.json, table, pictures, hardware.yaml.
+
+    A missed goal is a finding and no failure: the exit code is 0.
+    """
+    console = Console()
+    torch.set_num_threads(whole_number("threads", config["threads"]))
+    policies = choose_policies(
+        [str(name) for name in as_list(config["policy"])], as_mapping(config["overrides"])
+    )
+    if len(policies) < LEAST_POLICIES:
+        raise UserError("policy=: name at least two, their order is what a simulator is for")
+    folder = new_folder(config["outputs"], "validate")
+    planned = [(clock, _choice(clock, config)) for clock in clocks(config)]
+    digests = {one.workload.name: one.workload.trace.digest for _, one in planned}
+    write_run_file(folder, "validate", config, digests)
+    results = []
+    for clock, choice in planned:
+        results.append(_validate(clock, choice, policies, config, folder, console))
+        _write(results, folder)
+        save_figure(validation_figure(results[-1]), folder / f"{clock}.png")
+    for result in results:
+        console.print(validation_table(result))
+    for line in [line for result in results for line in verdicts(result)]:
+        console.print(line, highlight=False, soft_wrap=True)
+    if config["keep"] is not None:
+        _copy(folder, Path(config["keep"]))
+    console.print(str(folder), highlight=False, soft_wrap=True)
+    return 0
+
+
+def clocks(config: DictConfig) -> list[str]:
+    """Which tables to make; UserError for a clock that the device does not have."""
+    on_standin = device_kind(str(config["device"]))[0] == STANDIN
+    if config["clock"] is None:
+        return [PADDED, UNPADDED] if on_standin else [UNPADDED]
+    chosen = [str(name) for name in as_list(config["clock"])]
+    for name in chosen:
+        if name not in (PADDED, UNPADDED):
+            raise UserError(f"clock={name}: must be {PADDED} or {UNPADDED}")
+        if name == PADDED and not on_standin:
+            raise UserError(f"clock={name}: only the stand-in can be padded")
+    return chosen
+
+
+def _choice(clock: str, config: DictConfig) -> ForcedChoice:
+    """The unpadded clock is the model on the device; the padded one a published machine."""
+    if clock == UNPADDED:
+        return choose_measured(config)
+    slow = whole_number("slow_motion", config["slow_motion"])
+    if slow < 1:
+        raise UserError(f"slow_motion={slow}: must be at least 1")
+    names = {group: str(config[f"padded_{group}"]) for group in ("hardware", "model", "draft")}
+    values = {group: _profile(group, name) for group, name in names.items()}
+    padded = OmegaConf.merge(config, {"requests": config["padded_requests"]})
+    OmegaConf.update(padded, "model", values["model"], merge=False)
+    OmegaConf.update(padded, "draft", values["draft"], merge=False)
+    hardware = hardware_profile(values["hardware"], "padded_hardware")
+    return choose_forced(padded, hardware, slow, as_if=True)  # type: ignore[arg-type]
+
+
+def _profile(group: str, name: str) -> dict[str, object]:
+    path = CONF / group / f"{name}.yaml"
+    if not path.is_file():
+        there = ", ".join(sorted(one.stem for one in (CONF / group).glob("*.yaml")))
+        raise UserError(f"padded_{group}={name} is unknown; there are {there}")
+    return as_mapping(OmegaConf.load(path))
+
+
+def _validate(
+    clock: str,
+    choice: ForcedChoice,
+    policies: Sequence[PolicyChoice],
+    config: DictConfig,
+    folder: Path,
+    console: Console,
+) -> Validation:
+    repeats, seed = whole_number("runs", config["runs"]), whole_number("seed", config["seed"])
+    device = choice.device()
+    try:
+        with console.status("building the model"):
+            model = choice.build(device)
+        console.print(f"{clock}: {choice.note()}; {model.note}", highlight=False, soft_wrap=True)
+        hardware, goal = choice.hardware, None
+        if clock == UNPADDED:
+            calibrated = choose_measured(config, trace=str(config["calibration_trace"]))
+            found = measure(model, calibrated, effort_from(config, calibrated), console)
+            hardware = keep(found, calibrated, folder)
+            goal = STANDIN_GOAL if device_kind(choice.device_name)[0] == STANDIN else GPU_GOAL
+        with progress_bar(console, f"validate, {clock}", ticks(len(policies), repeats)) as advance:
+            return validate_table(
+                clock, choice, model, policies, hardware, repeats, goal, seed, advance
+            )
+    finally:
+        device.close()
+
+
+def _write(results: Sequence[Validation], folder: Path) -> None:
+    write_table(folder, pd.concat([one.rows() for one in results], ignore_index=True))
+    data = [one.as_data() | {"verdicts": verdicts(one)} for one in results]
+    text = json.dumps(data, indent=2, default=str, allow_nan=False)
+    write_atomically(folder / "validation.json", text.encode())
+
+
+def _copy(folder: Path, destination: Path) -> None:
+    destination.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name != RUN_FILE:
+            shutil.copyfile(path, destination / path.name)

@@ -1,0 +1,73 @@
+"""What a validation prints: a table per clock, then verdicts in plain words."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from experiments.validation import PADDED, Validation
+
+HITS_GOAL, BYTES_GOAL = 0.5, 0.01  # points; relative
+
+
+def validation_table(result: Validation) -> Table:
+    """One row per policy, fastest first."""
+    slow = "; seconds of the padded clock" if result.name == PADDED else ""
+    table = Table(
+        title=f"{result.name}: {result.note}{slow}", box=box.SIMPLE_HEAD, pad_edge=False,
+        title_justify="left",
+    )  # fmt: skip
+    table.add_column("policy", no_wrap=True)
+    headings = ("predicted", "measured", "error", "noise", "hits", "+/-", "MB", "+/-", "stall")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in sorted(result.agreements, key=lambda each: each.measured_seconds):
+        table.add_row(
+            one.policy,
+            f"{one.predicted_seconds:.3f} s",
+            f"{one.measured_seconds:.3f} s",
+            f"{one.error:+.1%}",
+            f"{one.noise:.1%}",
+            f"{one.measured_hit_rate:.1%}",
+            f"{one.hit_difference:+.2f}",
+            f"{one.measured_bytes / 1e6:.1f}",
+            f"{one.bytes_difference:+.1%}",
+            f"{one.predicted_stall_seconds:.2f} / {one.measured_stall_seconds:.2f} s",
+        )
+    table.caption = (
+        "hits: of active experts, measured, +/- points to predicted; MB copied, +/- to predicted; "
+        "stall of both lanes, predicted / measured; noise: half the spread of "
+        f"{result.agreements[0].repeats} runs"
+    )
+    return table
+
+
+def verdicts(result: Validation) -> list[str]:
+    """What was aimed at and what was found, failures included."""
+    mean = sum(abs(one.error) for one in result.agreements) / len(result.agreements)
+    worst = result.worst
+    gap = result.gap
+    order = (
+        "the pair farthest apart is ordered wrong"
+        if gap is None
+        else f"all pairs that differ by {gap:.1%} or more are ordered right"
+    )
+    lines = [
+        f"{result.name}: time is predicted within {mean:.1%} in the mean, worst {worst.policy} "
+        f"{worst.error:+.1%} with {worst.noise:.1%} noise",
+        f"{result.name}: Kendall tau {result.tau:.2f}; {order}",
+    ]
+    if result.goal is not None:
+        missed = [one.policy for one in result.agreements if abs(one.error) > result.goal]
+        lines.append(f"{result.name}: {_goal(f'error at most {result.goal:.0%}', missed)}")
+    hits = [one.policy for one in result.agreements if abs(one.hit_difference) > HITS_GOAL]
+    size = [one.policy for one in result.agreements if abs(one.bytes_difference) > BYTES_GOAL]
+    lines.append(f"{result.name}: {_goal(f'live hits within {HITS_GOAL} points', hits)}")
+    lines.append(f"{result.name}: {_goal(f'live bytes within {BYTES_GOAL:.0%}', size)}")
+    inexact = [name for name, one in result.logical.items() if not one.exact]
+    lines.append(f"{result.name}: {_goal('logical time: hits and bytes exact', inexact)}")
+    return lines
+
+
+def _goal(what: str, missed: Sequence[str]) -> str:
+    return f"{what}: met by all" if not missed else f"{what}: MISSED by {', '.join(missed)}"
