@@ -1,5 +1,6 @@
 """One table of a validation: policies predicted by the simulator and measured by the engine."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -39,8 +40,8 @@ class Logical:
 
 @dataclass(frozen=True)
 class Validation:
-    """`name`: padded or unpadded; `seconds`: of the machine per second of the clock, 1 unpadded;
-    `goal`: error that is aimed at, None where only order and overlap are tested.
+    """`name`: padded or unpadded; `goal`: error that is aimed at, None where only order and overlap
+    are tested; `load`: the machine's load average meanwhile, which shows who else was at work.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Validation:
     agreements: Sequence[Agreement]
     logical: Mapping[str, Logical]
     goal: float | None
-    overruns: float | None = None
+    load: float = 0.0
 
     @property
     def tau(self) -> float:
@@ -93,6 +94,8 @@ class Validation:
             "mean_absolute_error": float(np.mean([abs(one.error) for one in self.agreements])),
             "worst_error": {"policy": self.worst.policy, "error": self.worst.error},
             "goal": self.goal,
+            "load_average": self.load,
+            "cores": os.cpu_count(),
             "policies": self.rows().drop(columns="table").to_dict(orient="records"),
         }
 
@@ -165,7 +168,7 @@ def validate_table(
         )
         agreements.append(agreement(policy.label, predicted, measured[policy.label]))
         tick(policy.label)
-    return Validation(name, choice.note(), agreements, logical, goal)
+    return Validation(name, choice.note(), agreements, logical, goal, os.getloadavg()[0])
 
 
 def ticks(policies: int, repeats: int) -> int:

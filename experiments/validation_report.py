@@ -1,5 +1,6 @@
 """What a validation prints: a table per clock, then verdicts in plain words."""
 
+import os
 from collections.abc import Sequence
 
 from rich import box
@@ -7,6 +8,7 @@ from rich.table import Table
 
 from experiments.validation import PADDED, Validation
 
+CORES = os.cpu_count() or 1
 HITS_GOAL, BYTES_GOAL = 0.5, 0.01  # points; relative
 
 
@@ -15,29 +17,31 @@ def validation_table(result: Validation) -> Table:
     slow = "; seconds of the padded clock" if result.name == PADDED else ""
     table = Table(
         title=f"{result.name}: {result.note}{slow}", box=box.SIMPLE_HEAD, pad_edge=False,
-        title_justify="left",
+        collapse_padding=True, title_justify="left", caption_justify="left",
     )  # fmt: skip
     table.add_column("policy", no_wrap=True)
-    headings = ("predicted", "measured", "error", "noise", "hits", "+/-", "MB", "+/-", "stall")
-    for heading in headings:
+    for heading in ("predicted", "measured", "error", "noise", "layer", "hits", "", "MB", "",
+                    "stall"):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     for one in sorted(result.agreements, key=lambda each: each.measured_seconds):
+        layer = one.median_layer_error
         table.add_row(
             one.policy,
-            f"{one.predicted_seconds:.3f} s",
-            f"{one.measured_seconds:.3f} s",
+            f"{one.predicted_seconds:.2f} s",
+            f"{one.measured_seconds:.2f} s",
             f"{one.error:+.1%}",
             f"{one.noise:.1%}",
+            "" if layer is None else f"{layer:+.1%}",
             f"{one.measured_hit_rate:.1%}",
-            f"{one.hit_difference:+.2f}",
-            f"{one.measured_bytes / 1e6:.1f}",
+            f"{one.hit_difference:+.1f}",
+            f"{one.measured_bytes / 1e6:.0f}",
             f"{one.bytes_difference:+.1%}",
-            f"{one.predicted_stall_seconds:.2f} / {one.measured_stall_seconds:.2f} s",
+            f"{one.predicted_stall_seconds:.1f}/{one.measured_stall_seconds:.1f}",
         )
     table.caption = (
-        "hits: of active experts, measured, +/- points to predicted; MB copied, +/- to predicted; "
-        "stall of both lanes, predicted / measured; noise: half the spread of "
-        f"{result.agreements[0].repeats} runs"
+        f"noise: half the spread of {result.agreements[0].repeats} runs; layer: median error of "
+        "single layers; hits of active experts, measured, and points above the prediction; MB "
+        "copied, measured, and above the prediction; stall of both lanes in s, predicted/measured"
     )
     return table
 
@@ -64,6 +68,7 @@ def verdicts(result: Validation) -> list[str]:
     size = [one.policy for one in result.agreements if abs(one.bytes_difference) > BYTES_GOAL]
     lines.append(f"{result.name}: {_goal(f'live hits within {HITS_GOAL} points', hits)}")
     lines.append(f"{result.name}: {_goal(f'live bytes within {BYTES_GOAL:.0%}', size)}")
+    lines.append(f"{result.name}: load average of the machine {result.load:.1f} on {CORES} cores")
     inexact = [name for name, one in result.logical.items() if not one.exact]
     lines.append(f"{result.name}: {_goal('logical time: hits and bytes exact', inexact)}")
     return lines

@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traces.metrics import Metrics, metrics
 from traces.run_info import RunLog
+from traces.runlog_schema import DECODE_PHASE
 
 
 @dataclass(frozen=True)
 class Agreement:
     """One policy. Seconds are decode time outside warm-up; `measured_*` medians of `repeats` runs,
     `fastest`, `slowest` their extremes. Hit rates are per expert; stalls are GPU + CPU.
+    `median_layer_error`: of the predicted times of single layers, unmoved by rare interruptions;
+    None where the runs have other passes than the prediction.
     """
 
     policy: str
@@ -28,6 +32,7 @@ class Agreement:
     measured_bytes: int
     predicted_stall_seconds: float
     measured_stall_seconds: float
+    median_layer_error: float | None = None
 
     @property
     def error(self) -> float:
@@ -69,6 +74,7 @@ def agreement(policy: str, predicted: RunLog, measured: Sequence[RunLog]) -> Agr
         measured_bytes=round(float(np.median([one.bytes_copied for one in found]))),
         predicted_stall_seconds=_stall(expected),
         measured_stall_seconds=float(np.median([_stall(one) for one in found])),
+        median_layer_error=_layer_error(predicted, measured),
     )
 
 
@@ -95,6 +101,24 @@ def smallest_gap(predicted: Sequence[float], measured: Sequence[float]) -> float
             break
         smallest = gap
     return smallest
+
+
+def _layer_error(predicted: RunLog, measured: Sequence[RunLog]) -> float | None:
+    expected, ratios = _layer_times(predicted), []
+    for log in measured:
+        found = _layer_times(log)
+        if len(found) != len(expected):
+            return None
+        ratios.append(expected / np.maximum(found, 1) - 1.0)
+    return float(np.median(np.concatenate(ratios)))
+
+
+def _layer_times(log: RunLog) -> NDArray[np.int64]:
+    counted = log.passes["pass_index"][
+        ~log.passes["warmup"] & (log.passes["phase"] == DECODE_PHASE)
+    ]
+    layers = log.layers[log.layers["pass_index"].isin(counted)]
+    return (layers["join_ns"] - layers["t0_ns"]).to_numpy(np.int64)
 
 
 def _stall(one: Metrics) -> float:

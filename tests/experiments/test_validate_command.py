@@ -1,0 +1,88 @@
+"""`spac validate` on a tiny model: both clocks, exact in logical time, failures shown in words."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from experiments.validation import UNPADDED, Logical, Validation
+from experiments.validation_figure import validation_figure
+from experiments.validation_report import verdicts
+from simulator.hardware import DecisionTimes
+from tests.experiments.conftest import Spac
+from traces.agreement import Agreement
+
+torch.set_num_threads(1)
+SMALL = (
+    "model=trace", "gamma=2", "rows=[1,2,4]", "repeats=2", "passes=1", "runs=2", "requests=2",
+    "slow_motion=1", "policy=[all_cpu,lru_fetch]",
+)  # fmt: skip
+NOTHING = DecisionTimes(0, 0, 0)
+
+
+def test_both_clocks_are_compared(spac: Spac, dense_trace: Path) -> None:
+    outcome = spac(
+        "validate", f"trace={dense_trace}", f"calibration_trace={dense_trace}", *SMALL,
+        "keep=kept",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    for clock in ("padded", "unpadded"):
+        assert f"{clock}: logical time: hits and bytes exact: met by all" in outcome.out
+        assert f"{clock}: Kendall tau" in outcome.out
+    assert "unpadded: error at most 15%" in outcome.out
+    folder = Path("outputs/validate/latest")
+    rows = pd.read_parquet(folder / "table.parquet")
+    assert rows.groupby("table")["policy"].apply(list).to_dict() == {
+        "padded": ["all_cpu", "lru_fetch"], "unpadded": ["all_cpu", "lru_fetch"],
+    }  # fmt: skip
+    assert rows["logical_exact"].all() and (rows["measured_seconds"] > 0).all()
+    # A padded clock can only be late: what it measures is at least what it was told to take.
+    assert (rows[rows["table"] == "padded"]["error"] < 0.01).all()
+    data = json.loads((folder / "validation.json").read_text())
+    assert [one["name"] for one in data] == ["padded", "unpadded"]
+    kept = {path.name for path in Path("kept").iterdir()}
+    assert {"validation.json", "table.csv", "padded.png", "unpadded.png", "hardware.yaml"} <= kept
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("policy=spac",), "at least two"),
+        (("clock=lunar",), "clock=lunar"),
+        (("padded_hardware=none_such",), "padded_hardware=none_such is unknown"),
+        (("device=cuda", "clock=padded"), "only the stand-in"),
+    ],
+)
+def test_what_cannot_be_validated_is_refused(
+    words: tuple[str, ...], message: str, spac: Spac, dense_trace: Path
+) -> None:
+    assert message in spac("validate", f"trace={dense_trace}", *SMALL, *words).error
+
+
+def one(policy: str, predicted: float, measured: float, hits: float = 0.5) -> Agreement:
+    return Agreement(
+        policy, 2, predicted, measured, measured * 0.99, measured * 1.01, 0.5, hits, 100, 100,
+        0.1, 0.1,
+    )  # fmt: skip
+
+
+def test_misses_are_said() -> None:
+    logical = {
+        "good": Logical((0.5, 0.5), (100, 100), NOTHING),
+        "bad": Logical((0.5, 0.4), (100, 100), NOTHING),
+    }
+    result = Validation(
+        UNPADDED, "note", [one("good", 1.0, 1.05), one("bad", 2.0, 1.0, 0.52)], logical, 0.15
+    )
+    text = "\n".join(verdicts(result))
+    assert "error at most 15%: MISSED by bad" in text
+    assert "live hits within 0.5 points: MISSED by bad" in text
+    assert "live bytes within 1%: met by all" in text
+    assert "logical time: hits and bytes exact: MISSED by bad" in text
+    assert "Kendall tau -1.00; the pair farthest apart is ordered wrong" in text
+    assert "bad" in validation_figure(result).get_suptitle()
+    better = replace(result, agreements=[one("good", 1.0, 1.05), one("bad", 2.0, 2.1)])
+    assert "all pairs that differ by 100.0% or more are ordered right" in verdicts(better)[1]
