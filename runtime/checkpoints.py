@@ -106,8 +106,8 @@ def open_draft(path: str | Path) -> CheckpointFacts:
     config = _config(folder, "draft")
     if _architecture(config) not in DRAFT_ARCHITECTURES:
         raise UserError(
-            f"draft={folder}: architecture {_architecture(config)} is not supported as a draft; "
-            f"known are {', '.join(DRAFT_ARCHITECTURES)}"
+            f"draft_path={folder}: architecture {_architecture(config)} is not supported as a "
+            f"draft; known are {', '.join(DRAFT_ARCHITECTURES)}"
         )
     return _checked(folder, "draft", lambda: _common_facts(folder, config))
 

@@ -33,14 +33,14 @@ def check_same_tokenizer(target: CheckpointFacts, draft: CheckpointFacts) -> str
     """The common tokenizer hash; UserError if target and draft do not speak the same tokens."""
     if target.vocabulary != draft.vocabulary:
         raise UserError(
-            f"draft={draft.path}: vocabulary of {draft.vocabulary}, the target has "
+            f"draft_path={draft.path}: vocabulary of {draft.vocabulary}, the target has "
             f"{target.vocabulary}; a draft must share the target's tokenizer"
         )
     ours, theirs = tokenizer_hash(target.path), tokenizer_hash(draft.path)
     if ours != theirs:
         raise UserError(
-            f"draft={draft.path}: tokenizer {theirs[:12]} differs from the target's {ours[:12]}; "
-            "a draft must share the target's tokenizer"
+            f"draft_path={draft.path}: tokenizer {theirs[:12]} differs from the target's "
+            f"{ours[:12]}; a draft must share the target's tokenizer"
         )
     return ours
 
