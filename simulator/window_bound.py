@@ -27,7 +27,7 @@ from simulator.window_paths import active_entries, best_path, fewest_passes, fir
 from traces.manifest import ModelInfo
 from traces.request_arrays import RequestArrays
 
-STEPS = 150
+STEPS = 80
 
 
 class Arcs(NamedTuple):
