@@ -11,6 +11,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.possible import (
+    HIGH,
+    SHARE_HIGH,
+    SHARE_LOW,
+    is_bounded,
+    share_range,
+    with_possible,
+)
 from experiments.ranking import TPS, standing, with_relations
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,23 +28,37 @@ PICTURE = "tps_by_policy.png"
 
 
 def results_section(rows: pd.DataFrame) -> str:
-    """The Markdown between the markers: one sentence, then TPS of every policy by workload."""
-    related = with_relations(rows)
+    """The Markdown between the markers: one sentence, then TPS of every policy by workload; where
+    the table has bounds also what is possible, and every policy's share of it."""
+    related = with_possible(with_relations(rows))
+    bounded = is_bounded(rows)
     speeds = related.pivot(index="policy", columns="workload", values=TPS)
-    oracle = related.groupby("policy")["of_oracle"].mean().sort_values(ascending=False)
+    grouped = related.groupby("policy")
+    shares = [f"{share:.0%}" for share in grouped["of_oracle"].mean()]
+    if bounded:
+        ends = grouped[[SHARE_LOW, SHARE_HIGH]].mean().itertuples(index=False)
+        shares = [share_range(low, high) for low, high in ends]
+    order = grouped["of_oracle"].mean().rank(ascending=False, method="first").astype(int)
     foresight = set(rows.loc[rows["clairvoyant"], "policy"])
     result = standing(rows)
+    possible = f", and at least {result.of_possible:.0%} of what is possible" if bounded else ""
+    column = "of what is possible" if bounded else "of the best clairvoyant"
     lines = [
         f"`{result.winner}` wins, {result.lead:.0%} faster than `{result.runner_up}`; it reaches "
-        f"{result.of_oracle:.0%} of the best clairvoyant policy.",
+        f"{result.of_oracle:.0%} of the best clairvoyant policy{possible}.",
         "",
-        "| policy | " + " | ".join(speeds.columns) + " | of the best clairvoyant |",
+        "| policy | " + " | ".join(speeds.columns) + f" | {column} |",
         "|---|" + "---:|" * (len(speeds.columns) + 1),
     ]
-    for policy, share in oracle.items():
+    if bounded:
+        limits = related.groupby("workload")[HIGH].first()[list(speeds.columns)]
+        lines.append("| *upper bound* | " + " | ".join(f"{limit:.0f}" for limit in limits) + " | |")
+    for policy, share in sorted(
+        zip(grouped.groups, shares, strict=True), key=lambda one: order[one[0]]
+    ):
         cells = " | ".join(f"{value:.0f}" for value in speeds.loc[policy])
         star = "*" if policy in foresight else ""
-        lines.append(f"| `{policy}`{star} | {cells} | {share:.0%} |")
+        lines.append(f"| `{policy}`{star} | {cells} | {share} |")
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ import pytest
 from experiments import figures
 from experiments.possible import is_bounded, share_range, with_possible
 from experiments.ranking import sentence, standing
+from experiments.readme import results_section
 from tests.experiments.comparison_rows import comparison_rows
 from tests.experiments.test_tables import shown
 
@@ -70,6 +71,16 @@ def test_table_sentence_and_pictures_show_it() -> None:
         if path.vertices[:, 1].min() != path.vertices[:, 1].max()
     )
     assert heights == [(15.625, 25.0), (31.25, 50.0)]
+
+
+def test_the_readme_prints_it() -> None:
+    lines = results_section(bounded()).splitlines()
+    assert lines[0].endswith("and at least 50% of what is possible.")
+    assert lines[2].endswith("| of what is possible |")
+    assert lines[4] == "| *upper bound* | 50 | 25 | |"
+    assert lines[5] == "| `belady`* | 31 | 16 | 62-100% |"
+    assert "| `spac` | 25 | 12 | 50-80% |" in lines
+    assert "possible" not in results_section(comparison_rows())
 
 
 def test_an_interrupted_comparison_claims_nothing() -> None:
