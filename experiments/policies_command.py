@@ -40,9 +40,9 @@ def check(name: str, console: Console) -> int:
 
 def policy_list() -> Table:
     """One line per policy, for a terminal of 80 columns."""
-    table = Table.grid(padding=(0, 2))
+    table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(no_wrap=True, min_width=max(map(len, options("policy"))) + 1)
-    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for choice in choose_policies(options("policy")):
         star = "*" if is_clairvoyant(choice.build()) else ""
         table.add_row(f"{choice.name}{star}", summary(choice.name))
