@@ -93,7 +93,7 @@ COMMANDS = {
         Command(
             "study",
             "experiments.study",
-            "a question about the method, answered with numbers: theory or paper",
+            "a question about the method, answered with numbers: theory, paper or formats",
             positional=("name",),
         ),
         Command(
