@@ -20,8 +20,8 @@ def plan_line(choice: RunChoice, plan: MemoryPlan) -> str:
     """Host and device, the latter by part."""
     parts = ", ".join(f"{name} {size_text(size)}" for name, size in named_parts(choice, plan))
     return (
-        f"memory: {size_text(plan.host)} for the experts on the host; {size_text(plan.device)} on "
-        f"the device: {parts}"
+        f"memory: {size_text(plan.host)} for the experts on the {_host(choice)}; "
+        f"{size_text(plan.device)} on the device: {parts}"
     )
 
 
@@ -37,7 +37,7 @@ def show_plan_only(choice: RunChoice, plan: MemoryPlan, console: Console) -> Non
     settings, experts = choice.settings, len(choice.facts.moe_layers) * choice.facts.experts
     stored = settings.experts if settings.experts == INT8 else settings.dtype
     table.add_row(
-        "host", f"{experts} experts, {stored}", size_text(plan.host),
+        _host(choice), f"{experts} experts, {stored}", size_text(plan.host),
         size_text(available.host_available),
     )  # fmt: skip
     for part, size in named_parts(choice, plan):
@@ -62,3 +62,8 @@ def named_parts(choice: RunChoice, plan: MemoryPlan) -> list[tuple[str, int]]:
         "slots": f"{settings.slots} slots",
     }
     return [(words[name], size) for name, size in sizes.items() if size]
+
+
+def _host(choice: RunChoice) -> str:
+    """A GPU copies at full speed from page-locked memory alone, so all of it is."""
+    return "host" if choice.on_standin else "host, page-locked"

@@ -26,7 +26,7 @@ def load_shell(facts: CheckpointFacts, device: torch.device, dtype: torch.dtype)
     with torch.device("meta"):
         module = model(config)
     weights = {}
-    for stored, values in read_tensors(facts.path, lambda name: not family.names.is_expert(name)):
+    for stored, values in read_tensors(facts.path, lambda name: _is_kept(facts, name)):
         name = family.module_name(stored.name)
         # copy: what is read is a mapping of the file, which must not stay open
         weights[name] = values.to(device, family.dtype_of(name, dtype), copy=True)
@@ -36,6 +36,11 @@ def load_shell(facts: CheckpointFacts, device: torch.device, dtype: torch.dtype)
     # Its frequencies are computed, not stored, and were computed on the meta device.
     module.model.rotary_emb = type(module.model.rotary_emb)(config).to(device)
     return TargetModel(module.eval().requires_grad_(False), facts)
+
+
+def _is_kept(facts: CheckpointFacts, name: str) -> bool:
+    """Frequencies that old checkpoints still store are computed, as transformers does."""
+    return not (facts.target_family.names.is_expert(name) or name.endswith("rotary_emb.inv_freq"))
 
 
 def _check(facts: CheckpointFacts, module: nn.Module, weights: dict[str, torch.Tensor]) -> None:

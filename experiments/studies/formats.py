@@ -40,7 +40,7 @@ def run(config: DictConfig, console: Console) -> Path:
 
 
 def format_figure(table: pd.DataFrame) -> Figure:
-    """Divergence of the next token's distribution from float32, per format, log scale."""
+    """Divergence of the next token's distribution from float32, per format."""
     rows = table.set_index(["dtype", "experts"])
     int8, half = rows.loc[("float32", "int8")], rows.loc[("bfloat16", "same")]
     title = (
@@ -53,12 +53,11 @@ def format_figure(table: pd.DataFrame) -> Figure:
     for name, value, look in zip(names, table["divergence"], styles(names).values(), strict=True):
         axes.barh(name, value, color=look.colour, hatch=look.hatch, edgecolor="white")
         axes.annotate(f" {value:.2g}", (value, name), va="center", fontsize=9)
-    axes.set_xscale("log")
     axes.invert_yaxis()
     axes.margins(x=0.2)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.8)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("Kullback-Leibler divergence from float32, nats per row (log scale)")
+    axes.set_xlabel("Kullback-Leibler divergence from float32, nats per row")
     return figure
 
 

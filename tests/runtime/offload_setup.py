@@ -14,6 +14,16 @@ from runtime.device import COPY
 from runtime.engine import OffloadedEngine
 from runtime.engine_settings import EngineSettings
 from runtime.expert_layout import ExpertLayout
+from runtime.expert_names import (
+    BIASES,
+    DOWN,
+    DOWN_BIAS,
+    GATE,
+    GATE_BIAS,
+    PROJECTIONS,
+    UP,
+    UP_BIAS,
+)
 from runtime.hazards import HazardChecker
 from runtime.host_arena import HostArena
 from runtime.standin import StandIn
@@ -144,9 +154,14 @@ def random_arena(layout: ExpertLayout, device: StandIn, seed: int = 0) -> HostAr
     """An arena filled with random weights."""
     rows = device.alloc_host(layout.total * layout.row_bytes).view(layout.total, -1)
     generator = torch.Generator().manual_seed(seed)
+    shapes = {
+        GATE: (layout.width, layout.hidden), UP: (layout.width, layout.hidden),
+        DOWN: (layout.hidden, layout.width), GATE_BIAS: (layout.width,),
+        UP_BIAS: (layout.width,), DOWN_BIAS: (layout.hidden,),
+    }  # fmt: skip
     for row in rows:
-        for part in (layout.gate_up(row), layout.down(row)):
-            part.copy_(torch.randn(part.shape, generator=generator))
+        for part in PROJECTIONS + (BIASES if layout.biased else ()):
+            layout.store(row, part, torch.randn(shapes[part], generator=generator))
     return HostArena(layout, rows)
 
 

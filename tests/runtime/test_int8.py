@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from conftest import LoadedPair, load_pair
-from offload_setup import PREFERENCES, ForcedPolicy, fast_standin, tiny_engine
+from offload_setup import PREFERENCES, ForcedPolicy, fast_standin, random_arena, tiny_engine
 from test_offloaded_logits import PROMPT, TOKENS, WINDOWS, plain_logits, verify_logits
 
 from policies.errors import UserError
@@ -17,7 +17,10 @@ from runtime.families import FAMILIES
 from runtime.host_arena import load_arena
 from runtime.int8 import quantise, rounded
 from runtime.lossless import prove_lossless
+from runtime.pace import Pace
 from runtime.prompts import Prompt
+from runtime.slot_kernels import HostLoop, MaskedLoop
+from runtime.slots import SlotPool
 from runtime.target_model import TargetModel, open_target_model
 from runtime.tiny_families import HIDDEN, WIDTH, make_tiny_family
 from tests.architecture.test_configs import content
@@ -160,3 +163,24 @@ def test_the_arena_is_the_same_at_every_loading(family: Quantised) -> None:
 def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(UserError, match="experts=int4 is unknown; use one of same, int8"):
         EngineSettings(slots=3, experts="int4")
+
+
+@pytest.mark.parametrize(("biased", "quantised"), [(True, False), (False, True), (True, True)])
+def test_both_loops_over_slots_know_biases_and_scales(biased: bool, quantised: bool) -> None:
+    """The masked loop is what an accelerator runs for experts that the Triton kernel refuses."""
+    layout = ExpertLayout(1, 5, 16, 12, torch.float32, biased, quantised)
+    device = fast_standin()
+    pool = SlotPool(layout, 3, 0, device)
+    pool.rows.copy_(random_arena(layout, device, seed=5).rows[:3])
+    hidden = torch.randn(4, 16)
+    experts = torch.tensor([[0, 1], [1, 2], [4, 0], [3, 1]])
+    slot_of = torch.tensor([2, 0, -1, -1, 1], dtype=torch.int32)
+    gating, results = activated(torch.nn.functional.silu), []
+    for kernel in (HostLoop(pool, gating, Pace(None)), MaskedLoop(pool, gating)):
+        contributions = torch.full((4, 2, 16), float("nan"))
+        kernel.compute(hidden, experts, slot_of, contributions)
+        results.append(contributions)
+    device.close()
+    torch.testing.assert_close(results[0], results[1], equal_nan=True)
+    held = slot_of[experts] >= 0
+    assert torch.equal(results[0].isnan().any(-1), ~held)

@@ -166,6 +166,15 @@ def test_a_tensor_too_many_is_refused(target: Path) -> None:
         load_shell(facts, torch.device("cpu"), torch.float32)
 
 
+def test_frequencies_that_old_files_store_are_no_fault(target: Path) -> None:
+    name = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    file = shard_of(target, EXPERT)
+    rewritten(file, lambda weights: weights.update({name: torch.zeros(8)}))
+    edit_index(target, lambda table: table.update({name: file.name}))
+    shell = load_shell(open_target(target), torch.device("cpu"), torch.float32)
+    assert not any(weight.is_meta for weight in shell.module.model.rotary_emb.buffers())
+
+
 def test_headers_say_what_the_files_hold(target: Path) -> None:
     stored = stored_tensors(target)
     seen = {}
