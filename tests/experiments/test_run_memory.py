@@ -28,7 +28,7 @@ def run(pair: Path, outputs: Path, *words: str) -> tuple[int, Path]:
     """Exit code and output folder of `spac run` on the tiny pair."""
     given = [
         f"target={pair / 'target'}", f"draft_path={pair / 'draft'}", f"outputs={outputs}",
-        "max_new_tokens=12", "cache_ratio=0.3", "paced=false", *words,
+        "max_new_tokens=12", "paced=false", *words,
     ]  # fmt: skip
     code = run_command.run(compose_config(COMMANDS["run"], given))
     return code, outputs / "run" / "latest"
@@ -53,16 +53,14 @@ def test_plan_only_loads_and_writes_nothing(
     pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_command, "generate", lambda *_: pytest.fail("loaded"))
-    code, _ = run(
-        pair, tmp_path, "prompt=w7 w8", "plan=only", "experts=int8", "cache_ratio=null", "slots=4"
-    )
+    code, _ = run(pair, tmp_path, "prompt=w7 w8", "plan=only", "experts=int8", "slots=4")
     assert code == 0
     assert not (tmp_path / "run").exists()
     shown = capsys.readouterr().err
     for part in ("24 experts, int8", "4 slots", "it fits; nothing was loaded"):
         assert part in shown
     with pytest.raises(UserError, match=r"slots .* GiB = .*; lower slots to \d+$"):
-        run(pair, tmp_path, "prompt=w7 w8", "plan=only", "cache_ratio=null", "slots=100000000")
+        run(pair, tmp_path, "prompt=w7 w8", "plan=only", "slots=100000000")
 
 
 @pytest.mark.parametrize(
