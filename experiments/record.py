@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from experiments.outputs import new_folder
 from experiments.provenance import write_run_file
+from experiments.sampling_choice import sampling_from
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, open_target
 from runtime.draft_model import DraftModel, open_draft_model
@@ -21,7 +22,6 @@ from runtime.prompts import Prompt, read_prompts, shipped_prompts
 from runtime.recorder import RecordingSettings, RecordingSummary, record_dense, record_windowed
 from runtime.target_model import TargetModel, open_target_model
 from runtime.tokenizers import Tokenizer, tokenizer_hash
-from traces.manifest import SamplingInfo
 
 SMALL = 1_024  # below this hidden size a second CPU thread waits longer than it computes
 
@@ -119,13 +119,12 @@ def record(
     progress: Callable[[int, int], None],
 ) -> RecordingSummary:
     """One recording of the configured kind."""
-    sampling = config["sampling"]
+    sampling, truncation = sampling_from(config["sampling"])
     settings = RecordingSettings(
         workload=workload,
         gamma=int(config["gamma"]),
-        sampling=SamplingInfo(
-            sampling["mode"], float(sampling["temperature"]), int(sampling["seed"])
-        ),
+        sampling=sampling,
+        truncation=truncation,
         max_new_tokens=int(config["max_new_tokens"]),
         next_layer=bool(config["next_layer"]),
         router_weights=bool(config["router_weights"]),

@@ -11,6 +11,7 @@ from experiments.decision_file import choose_decision, source_of, times_of
 from experiments.machine import NO_DRAFT
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.record import choose_prompts
+from experiments.sampling_choice import sampling_from
 from experiments.winner import Winner, read_winner
 from policies.costs import CostTable
 from policies.errors import UserError
@@ -24,12 +25,11 @@ from runtime.ngram_draft import NGRAM
 from runtime.prompts import Prompt
 from runtime.standin_link import Link
 from runtime.tokenizers import Tokenizer
-from runtime.truncation import Truncation
 from simulator.cost_tables import cost_table
 from simulator.draft_profile import draft_profile
 from simulator.hardware import DecisionTimes, HardwareProfile, hardware_profile
 from simulator.model_profile import model_profile
-from traces.manifest import ModelInfo, SamplingInfo
+from traces.manifest import ModelInfo
 
 GAMMA = 4
 CACHE_RATIO = 0.17
@@ -227,7 +227,7 @@ def _settings(
         ratio = won if config["cache_ratio"] is None else config["cache_ratio"]
         slots = slots_of_ratio(number("cache_ratio", ratio), layers, experts)
     gamma = _gamma(config, winner)
-    sampling = as_mapping(config["sampling"])
+    sampling, truncation = sampling_from(as_mapping(config["sampling"]))
     if config["launch"] not in ("late", "early"):
         raise UserError(f"launch={config['launch']}: must be late or early")
     return EngineSettings(
@@ -237,10 +237,8 @@ def _settings(
         dtype=str(config["dtype"]),
         experts=str(config["experts"]),
         mode=config["mode"],
-        sampling=SamplingInfo(
-            sampling["mode"], float(sampling["temperature"]), int(sampling["seed"])
-        ),
-        truncation=_truncation(sampling),
+        sampling=sampling,
+        truncation=truncation,
         launch_early=config["launch"] == "early",
         paced=_paced(config),
     )
@@ -254,14 +252,6 @@ def _gamma(config: Mapping[str, Any], winner: Winner | None) -> int:
     if none and gamma > 0:
         raise UserError(f"draft_path=none cannot draft {gamma} tokens a pass; add gamma=0")
     return gamma
-
-
-def _truncation(sampling: Mapping[str, Any]) -> Truncation:
-    top_k, top_p = sampling["top_k"], sampling["top_p"]
-    return Truncation(
-        None if top_k is None else whole_number("sampling.top_k", top_k),
-        None if top_p is None else number("sampling.top_p", top_p),
-    )
 
 
 def _costs(

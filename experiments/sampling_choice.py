@@ -1,0 +1,21 @@
+"""The keys `sampling.*` of commands that generate text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.configuration import number, whole_number
+from runtime.truncation import Truncation
+from traces.manifest import SamplingInfo
+
+
+def sampling_from(values: Mapping[str, Any]) -> tuple[SamplingInfo, Truncation]:
+    """How tokens are drawn and which may be drawn; UserError names the key that is wrong."""
+    top_k, top_p = values.get("top_k"), values.get("top_p")
+    temperature = number("sampling.temperature", values["temperature"])
+    return (
+        SamplingInfo(values["mode"], temperature, whole_number("sampling.seed", values["seed"])),
+        Truncation(
+            None if top_k is None else whole_number("sampling.top_k", top_k),
+            None if top_p is None else number("sampling.top_p", top_p),
+        ),
+    )
