@@ -49,6 +49,20 @@ def test_dense(config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFix
     assert "tokens/s" in printed
 
 
+def test_the_limits_of_sampling_are_in_the_notes_and_in_the_text(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    texts = []
+    for name, limits in (("free", {}), ("limited", {"top_k": 1}), ("off", {"top_k": None})):
+        sampling = config["sampling"] | limits
+        given = config | {"workload": [name], "sampling": sampling}
+        assert run(OmegaConf.create(given)) == 0
+        trace = open_trace(tmp_path / "out" / name, verify=True)
+        assert trace.manifest.notes.get("top_k") == ("1" if limits.get("top_k") else None)
+        texts.append(trace.load().input_token.tolist())
+    assert texts[0] == texts[2] != texts[1]
+
+
 def test_plain_decoding_of_one_named_workload(config: dict[str, Any], tmp_path: Path) -> None:
     config |= {
         "kind": "windowed",
