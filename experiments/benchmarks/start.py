@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from experiments.benchmarks.measures import Bench, Measure
-from experiments.commands import CONF
+from experiments.commands import COMMANDS, CONF
+from experiments.configuration import compose_config
 
 SECTION = "start"
 HELP_GOAL_S = 0.5
@@ -20,10 +21,6 @@ WARM_GOAL_S = 1.0
 COLD_GOAL_S = 20.0
 IMPORT_NUMBA = ("-c", "import numba")
 FIRST_RUN = ("-m", "experiments.benchmarks.first_run")
-DEMO = (
-    "all_cpu", "static_hot", "lru_fetch", "lru_cpu", "binary_prefetch", "freetoken", "hybrimoe",
-    "spac", "ours", "belady", "window_oracle",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,11 @@ def measure_start(bench: Bench) -> Iterator[Measure]:
     yield measure_of(what, warm.above(numba), WARM_GOAL_S)
     if not bench.size.cold:
         return
-    taken((*FIRST_RUN, *DEMO), 1)
-    again = taken((*FIRST_RUN, *DEMO), 1)
+    demo = (*FIRST_RUN, *compose_config(COMMANDS["demo"], []).policy)
+    taken(demo, 1)
+    again = taken(demo, 1)
     with TemporaryDirectory() as cache:
-        cold = taken((*FIRST_RUN, *DEMO), 1, {"NUMBA_CACHE_DIR": cache})
+        cold = taken(demo, 1, {"NUMBA_CACHE_DIR": cache})
     what = "first use after an installation: compiling for the demo's policies"
     yield measure_of(what, cold.above(again), COLD_GOAL_S)
 
