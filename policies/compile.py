@@ -61,14 +61,42 @@ numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
 )
 
 
-def kernel(function: Any) -> Any:
-    """Compile `function` with numba: cached on disk, no fast-math, no threads (same bytes
-    everywhere)."""
-    return numba.njit(cache=True)(function)
+# No run-time allocation: taking an array out of a record would cost two atomic reference counts.
+# Division as in numpy: nothing to raise. No fast-math, no threads: the same bytes everywhere.
+OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+
+
+def kernel(function: Any = None, *, allocates: bool = False) -> Any:
+    """Compile `function` with numba, to be called from Python and from kernels; cached on disk.
+    Only one that `allocates` may make arrays."""
+    return _compiled(function, allocates)
+
+
+def inner(function: Any = None, *, allocates: bool = False) -> Any:
+    """Like `kernel`, to be called from kernels only: the code that unpacks Python's arguments, more
+    than half of what is compiled for a small function, is left out. Tests call `python_kernel`."""
+    return _compiled(function, allocates, no_cpython_wrapper=True)
 
 
 def inlined(function: Any) -> Any:
-    """Like `kernel`, but copied into its callers: for small functions called in loops, where
-    passing a record of
-    arrays would cost two atomic reference counts per array and call."""
-    return numba.njit(cache=True, inline="always")(function)
+    """Like `inner`, but copied into its callers: for small functions called in loops, and for the
+    glue between a kernel and its parts."""
+    return _compiled(function, False, inline="always")
+
+
+def python_kernel(compiled: Any) -> Any:
+    """An `inner` or `inlined` kernel as Python can call it, by position: for tests and a look from
+    a prompt. The call is compiled in every process, the kernel of an `inner` one is cached."""
+    if compiled.targetoptions.get("inline") == "always":
+        return numba.njit(error_model="numpy")(compiled.py_func)
+
+    @numba.njit(error_model="numpy")
+    def call(*arguments):  # type: ignore[no-untyped-def]
+        return compiled(*arguments)
+
+    return call
+
+
+def _compiled(function: Any, allocates: bool, **options: Any) -> Any:
+    decorator = numba.njit(**OPTIONS, **options, _nrt=allocates)  # type: ignore[call-overload]
+    return decorator if function is None else decorator(function)

@@ -116,6 +116,7 @@ class ComposedPolicy:
         reset."""
         counts = np.ascontiguousarray(future.counts)
         table = next_use_table(counts)
+        self.state_.utility_version[:] += 1
         self.state_ = self.state_._replace(counts_to_come=counts, next_use=table)
         if self.estimator.kind == kinds.UPCOMING:
             self.state_.utility[:] = counts[0]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policies import kernels
+from policies import entries
 from policies.api import FETCH, Copy, Policy, Routing, View
 from policies.credits import draft_cap, layer_cap
-from policies.ledger import OK, release_readers
+from policies.ledger import OK
 from policies.plan import IN_FLIGHT, PREFETCH_LIMIT, STAGING
-from policies.validate import COPY_NOT_PLACED, NOT_PLACED, OVER_CREDITS, apply_prefetches
+from policies.validate import COPY_NOT_PLACED, NOT_PLACED, OVER_CREDITS
 
 if TYPE_CHECKING:
     from policies.session import Session
@@ -52,7 +52,7 @@ class ForeignPolicy:
             plan.prefetch_slot[place] = slot
         plan.size[1] = len(chosen)
         plan.credits[0] = credits - len(chosen)
-        return int(apply_prefetches(self.session.ledger, plan, credits))
+        return int(entries.apply_prefetches(self.session.ledger, plan, credits))
 
     def draft_step(
         self, step: int, token: int, left_ns: int, slots: np.ndarray, generations: np.ndarray
@@ -60,7 +60,7 @@ class ForeignPolicy:
         """Publish, ask, apply. Returns (code, view digest)."""
         session = self.session
         cap = int(draft_cap(left_ns, session.costs.copy_ns))
-        code, view = kernels.open_moves(
+        code, view = entries.open_moves(
             session.ledger, session.plan, cap, slots, generations, len(slots)
         )
         if code != OK:
@@ -77,7 +77,7 @@ class ForeignPolicy:
     ) -> tuple[int, int]:  # fmt: skip
         """Publish and count, ask, validate. Returns (code, view digest)."""
         session, plan = self.session, self.session.plan
-        code, view = kernels.open_layer(
+        code, view = entries.open_layer(
             session.ledger, session.observation, plan, session.costs, routing.layer, experts,
             weights, predicted, slots, generations, len(slots),
         )  # fmt: skip
@@ -106,8 +106,8 @@ class ForeignPolicy:
             plan.demand_expert[place] = key
             plan.demand_slot[place] = slot if slot >= 0 else (STAGING if streamed else IN_FLIGHT)
         plan.size[0] = len(chosen.demand)
-        credits -= int(kernels.new_demand_copies(plan))
-        code = kernels.close_layer(
+        credits -= int(entries.new_demand_copies(plan))
+        code = entries.close_layer(
             session.ledger, session.observation, plan, routing.layer, session.shape.staging,
             session.shape.launch_early, credits,
         )  # fmt: skip
@@ -120,11 +120,11 @@ class ForeignPolicy:
     ) -> tuple[int, int]:
         """Readers gone, publish, ask, apply. Returns (code, view digest)."""
         session = self.session
-        release_readers(session.ledger)
+        entries.release_readers(session.ledger)
         costs = session.costs
         rows = min(int(session.observation.size[1]), len(costs.dense_ns) - 1)
         cap = int(layer_cap(costs.layer_ns(rows), costs.copy_ns))
-        code, view = kernels.open_moves(
+        code, view = entries.open_moves(
             session.ledger, session.plan, cap, slots, generations, len(slots)
         )
         if code != OK:

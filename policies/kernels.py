@@ -1,6 +1,9 @@
 """The compiled decisions, called unchanged by Session (runtime, SimPy engine) and by the compiled
 engine.
 
+They are copied into their callers, so that the parts below them are optimised once there and not at
+every level between.
+
 `enter_layer` = open_layer (publish landed copies, count rows) + decide + close_layer (validate,
 mark readers, start
 fills). A policy in plain Python uses the two halves around its own decision.
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 from policies import api, kinds
 from policies.balancers.balance import balance
-from policies.compile import kernel
+from policies.compile import inlined
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
 from policies.estimators.token_mix import learn_tokens
@@ -33,7 +36,7 @@ BAD_ROUTING = 40
 MEAN_STEP = 0.05  # of the running means in state.measured
 
 
-@kernel
+@inlined
 def publish_landed(ledger, plan, slots, generations, landed):
     """Publish `landed` copies: slots int64 [n], generations int64 [n]. Returns OK or a code, kept
     in plan.refusal."""
@@ -47,7 +50,7 @@ def publish_landed(ledger, plan, slots, generations, landed):
     return OK
 
 
-@kernel
+@inlined
 def open_layer(
     ledger, observation, plan, costs, layer, experts, weights, predicted, slots, generations, landed
 ):
@@ -72,7 +75,7 @@ def open_layer(
     return OK, digest(ledger)
 
 
-@kernel
+@inlined
 def close_layer(ledger, observation, plan, layer, staging, launch_early, credits):
     """Second half of enter_layer. Demand copies of the plan use up credits before its
     prefetches."""
@@ -82,7 +85,7 @@ def close_layer(ledger, observation, plan, layer, staging, launch_early, credits
     return apply_prefetches(ledger, plan, credits)
 
 
-@kernel
+@inlined
 def new_demand_copies(plan):
     """Demand copies of the plan that enter the link now (those in flight already do not)."""
     copies = 0
@@ -93,7 +96,7 @@ def new_demand_copies(plan):
     return copies
 
 
-@kernel
+@inlined
 def _measure_layer(ledger, observation, state, layer):
     """Running means of active and missing experts, and hot experts without a slot (WANTED)."""
     expert_slot, utilities = ledger.expert_slot, state.utility
@@ -117,7 +120,7 @@ def _measure_layer(ledger, observation, state, layer):
         measured[entry] = mean + MEAN_STEP * (value - mean)
 
 
-@kernel
+@inlined
 def _estimate_layer_ns(costs, observation, plan, state):
     cpu_ns, gpu_ns, placement = costs.cpu_ns, costs.gpu_ns, plan.placement
     active, counts = observation.active, observation.counts
@@ -137,7 +140,7 @@ def _estimate_layer_ns(costs, observation, plan, state):
     return costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns + max(cpu, max(gpu, link))
 
 
-@kernel
+@inlined
 def enter_layer(
     program, state, costs, ledger, observation, plan, layer, staging, launch_early,
     experts, weights, predicted, slots, generations, landed,
@@ -165,7 +168,7 @@ def enter_layer(
     return close_layer(ledger, observation, plan, layer, staging, launch_early, credits), view
 
 
-@kernel
+@inlined
 def open_moves(ledger, plan, cap, slots, generations, landed):
     """Publish before a prefetch-only decision. Returns (code, view digest); credits are then in
     plan.credits."""
@@ -175,7 +178,7 @@ def open_moves(ledger, plan, cap, slots, generations, landed):
     return code, digest(ledger)
 
 
-@kernel
+@inlined
 def leave_layer(
     program, state, costs, ledger, observation, plan, layer, slots, generations, landed
 ):
@@ -194,7 +197,7 @@ def leave_layer(
     return apply_prefetches(ledger, plan, credits), view
 
 
-@kernel
+@inlined
 def draft_step(
     program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
 ):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.compile import inlined, kernel
+from policies.compile import inlined, inner
 
 FREE = 0
 FILLING = 1
@@ -50,6 +50,9 @@ class Ledger(NamedTuple):
     expert_slot int32 [layers * experts]: slot of an expert that is READY or FILLING, else -1;
     free_from int64 [1]: no slot below it is FREE (slots never become FREE again), where searches
     begin; view_digest uint64 [1]: kept by begin_fill and publish.
+    best_missing float64 [layers]: highest utility of a layer's experts without a slot, computed at
+    utility version missing_version int64 [layers] of the policy's state; -1 where it has to be
+    computed anew, since a fill changed who has a slot.
     """
 
     slot_expert: npt.NDArray[np.int32]
@@ -59,6 +62,8 @@ class Ledger(NamedTuple):
     expert_slot: npt.NDArray[np.int32]
     free_from: npt.NDArray[np.int64]
     view_digest: npt.NDArray[np.uint64]
+    best_missing: npt.NDArray[np.float64]
+    missing_version: npt.NDArray[np.int64]
 
 
 def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
@@ -71,10 +76,12 @@ def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
         np.full(layers * experts, NOWHERE, np.int32),
         np.zeros(1, np.int64),
         np.zeros(1, np.uint64),
+        np.zeros(layers, np.float64),
+        np.full(layers, -1, np.int64),
     )
 
 
-@kernel
+@inlined
 def word(slot, expert, state):
     """64 bits, well mixed, for `slot` holding `expert` in `state` (FILLING or READY)."""
     mixed = (
@@ -87,7 +94,7 @@ def word(slot, expert, state):
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@kernel
+@inner
 def begin_fill(ledger, expert, slot):
     """Give `slot` to `expert` (state FILLING, next generation). Returns OK or the reason code of
     the refusal."""
@@ -101,8 +108,11 @@ def begin_fill(ledger, expert, slot):
         return VICTIM_FILLING
     if ledger.slot_readers[slot] > 0:
         return VICTIM_IN_USE
+    experts = ledger.expert_slot.shape[0] // ledger.missing_version.shape[0]
+    ledger.missing_version[expert // experts] = -1
     old = ledger.slot_expert[slot]
     if old != NOWHERE:
+        ledger.missing_version[old // experts] = -1
         ledger.expert_slot[old] = NOWHERE
         ledger.view_digest[0] ^= word(slot, old, READY)
     ledger.view_digest[0] ^= word(slot, expert, FILLING)
@@ -118,7 +128,7 @@ def begin_fill(ledger, expert, slot):
     return OK
 
 
-@kernel
+@inner
 def publish(ledger, slot, generation):
     """A copy has landed: the slot becomes READY. Returns OK or the reason code of the refusal."""
     if slot < 0 or slot >= ledger.slot_state.shape[0]:
@@ -140,7 +150,7 @@ def is_ready(ledger, expert):
     return slot != NOWHERE and ledger.slot_state[slot] == READY
 
 
-@kernel
+@inner
 def copies_in_flight(ledger):
     """Number of slots whose copy has been issued and not yet published."""
     slot_state = ledger.slot_state
@@ -150,20 +160,20 @@ def copies_in_flight(ledger):
     return filling
 
 
-@kernel
+@inner
 def release_readers(ledger):
     """The layer is over: nothing is read any more (one layer runs at a time)."""
     ledger.slot_readers[:] = 0
 
 
-@kernel
+@inner
 def digest(ledger):
     """64-bit hash of (slot, expert, state) of all slots: equal digests, equal views. Kept by
     begin_fill and publish; `count_digest` computes it anew."""
     return ledger.view_digest[0]
 
 
-@kernel
+@inner
 def count_digest(ledger):
     """The digest from the states alone, as the exclusive or of all words; FREE slots have none."""
     value = np.uint64(0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.compile import kernel
+from policies.compile import inlined
 
 HORIZON = 3
 
@@ -41,7 +41,7 @@ def new_observation(experts: int) -> Observation:
     )
 
 
-@kernel
+@inlined
 def observe_rows(observation, experts, weights, predicted):
     """Fill the observation from routed rows: experts int32 [rows, k], weights float64 [rows, k] or
     [0, 0],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.compile import kernel
+from policies.compile import inner
 
 PREFETCH_LIMIT = 16
 IN_FLIGHT = -1
@@ -23,6 +23,8 @@ class Plan(NamedTuple):
     taken uint8 [slots]: slots that this plan reads or fills; pending int64 [layers]: slots it adds
     to a layer;
     refusal int64 [3]: reason code, expert, slot of the first illegal entry; credits int64 [1].
+    Scratch of the mover: candidate_key int64, candidate_value float64, candidate_rank int64
+    [PREFETCH_LIMIT]; of the balancer: order int64 [experts].
     """
 
     placement: npt.NDArray[np.int8]
@@ -35,6 +37,10 @@ class Plan(NamedTuple):
     pending: npt.NDArray[np.int64]
     refusal: npt.NDArray[np.int64]
     credits: npt.NDArray[np.int64]
+    candidate_key: npt.NDArray[np.int64]
+    candidate_value: npt.NDArray[np.float64]
+    candidate_rank: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
 
 
 def new_plan(layers: int, experts: int, slots: int) -> Plan:
@@ -50,10 +56,14 @@ def new_plan(layers: int, experts: int, slots: int) -> Plan:
         np.zeros(layers, np.int64),
         np.zeros(3, np.int64),
         np.zeros(1, np.int64),
+        np.zeros(PREFETCH_LIMIT, np.int64),
+        np.zeros(PREFETCH_LIMIT, np.float64),
+        np.zeros(PREFETCH_LIMIT, np.int64),
+        np.zeros(experts, np.int64),
     )
 
 
-@kernel
+@inner
 def clear_plan(plan, credits):
     """Start a decision with `credits` prefetches allowed."""
     plan.placement[:] = 0
@@ -64,7 +74,7 @@ def clear_plan(plan, credits):
     plan.credits[0] = credits
 
 
-@kernel
+@inner
 def add_demand(plan, expert, slot):
     """Append a demand copy of `expert` (flat key); `slot` may be IN_FLIGHT or STAGING."""
     place = plan.size[0]
@@ -75,7 +85,7 @@ def add_demand(plan, expert, slot):
         plan.taken[slot] = 1
 
 
-@kernel
+@inner
 def add_prefetch(plan, expert, slot):
     """Append a prefetch of `expert` (flat key) into `slot`; the caller has checked
     `plan.credits`."""
@@ -87,7 +97,7 @@ def add_prefetch(plan, expert, slot):
     plan.taken[slot] = 1
 
 
-@kernel
+@inner
 def prefetches(plan, expert):
     """True if the plan already prefetches `expert` (flat key)."""
     found = False

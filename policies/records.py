@@ -12,7 +12,7 @@ from numba.core import types
 from numba.experimental import structref
 
 from policies import kernels
-from policies.compile import kernel
+from policies.compile import inner, kernel
 
 FIELDS = ("program", "state", "costs", "ledger", "observation", "plan")
 
@@ -40,31 +40,64 @@ class Records(structref.StructRefProxy):  # type: ignore[misc]
 structref.define_proxy(Records, RecordsType, list(FIELDS))
 
 
-@kernel
+@inner
+def decide_layer(
+    program, state, costs, ledger, observation, plan, layer, staging, launch_early, experts,
+    weights, predicted, slots, generations, landed,
+):  # fmt: skip
+    """policies.kernels.enter_layer, compiled once for all who call it from Python."""
+    return kernels.enter_layer(
+        program, state, costs, ledger, observation, plan, layer, staging, launch_early, experts,
+        weights, predicted, slots, generations, landed,
+    )  # fmt: skip
+
+
+@inner
+def decide_leaving(
+    program, state, costs, ledger, observation, plan, layer, slots, generations, landed
+):
+    """policies.kernels.leave_layer, likewise."""
+    return kernels.leave_layer(
+        program, state, costs, ledger, observation, plan, layer, slots, generations, landed
+    )  # fmt: skip
+
+
+@inner
+def decide_draft(
+    program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
+):
+    """policies.kernels.draft_step, likewise."""
+    return kernels.draft_step(
+        program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
+    )  # fmt: skip
+
+
+# A packed object is reference-counted, so whoever takes arrays out of one counts references.
+@kernel(allocates=True)
 def enter_layer(
     records, layer, staging, launch_early, experts, weights, predicted, slots, generations, landed
 ):
     """policies.kernels.enter_layer."""
-    return kernels.enter_layer(
+    return decide_layer(
         records.program, records.state, records.costs, records.ledger, records.observation,
         records.plan, layer, staging, launch_early, experts, weights, predicted, slots,
         generations, landed,
     )  # fmt: skip
 
 
-@kernel
+@kernel(allocates=True)
 def leave_layer(records, layer, slots, generations, landed):
     """policies.kernels.leave_layer."""
-    return kernels.leave_layer(
+    return decide_leaving(
         records.program, records.state, records.costs, records.ledger, records.observation,
         records.plan, layer, slots, generations, landed,
     )  # fmt: skip
 
 
-@kernel
+@kernel(allocates=True)
 def draft_step(records, draft_ns_left, slots, generations, landed):
     """policies.kernels.draft_step."""
-    return kernels.draft_step(
+    return decide_draft(
         records.program, records.state, records.costs, records.ledger, records.observation,
         records.plan, draft_ns_left, slots, generations, landed,
     )  # fmt: skip

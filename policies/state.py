@@ -78,7 +78,9 @@ class State(NamedTuple):
     activation (-1: never); evicted int64 [layers, experts]: pass of the last eviction (-1: never);
     tau, quota int64 [layers] (quota -1: one global pool); clock int64 [CLOCK_SIZE]; measured
     float64 [MEASURED_SIZE]; window float64 [5, WINDOW_SIZE]; parameters float64 [PARTS,
-    PARAMETERS]; levels int64 [4, 66]: scratch of the balancer.
+    PARAMETERS]; levels int64 [4, 66]: scratch of the balancer. flat_utility, flat_stamp: views of
+    utility and stamp by flat key. utility_version int64 [layers]: bumped by whoever changes
+    utilities of a layer, for what is computed from them once and kept.
 
     Empty unless a part keeps them: library float32 [requests, layers, experts]: activations of past
     requests; curve int64 [layers, experts + 1]: activations by LRU stack depth; queue int64
@@ -107,16 +109,21 @@ class State(NamedTuple):
     token_share: npt.NDArray[np.float32]
     counts_to_come: npt.NDArray[np.uint8]
     next_use: npt.NDArray[np.int32]
+    flat_utility: npt.NDArray[np.float64]
+    flat_stamp: npt.NDArray[np.int64]
+    utility_version: npt.NDArray[np.int64]
 
 
 def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
     """Fresh state: utility 0, nothing seen, no future."""
     sizes = sizes or Sizes()
     levels = sizes.queue_levels + 1 if sizes.queue_levels else 0
+    utility = np.zeros((layers, experts))
+    stamp = np.full((layers, experts), -1, np.int64)
     return State(
-        utility=np.zeros((layers, experts)),
+        utility=utility,
         memory=np.zeros((layers, experts)),
-        stamp=np.full((layers, experts), -1, np.int64),
+        stamp=stamp,
         evicted=np.full((layers, experts), -1, np.int64),
         tau=np.ones(layers, np.int64),
         quota=np.full(layers, -1, np.int64),
@@ -133,4 +140,7 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         token_share=np.zeros((sizes.buckets, layers, sizes.ways), np.float32),
         counts_to_come=np.zeros((0, layers, experts), np.uint8),
         next_use=np.zeros((0, layers, experts), np.int32),
+        flat_utility=utility.reshape(-1),
+        flat_stamp=stamp.reshape(-1),
+        utility_version=np.zeros(layers, np.int64),
     )

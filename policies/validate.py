@@ -4,7 +4,7 @@ choices."""
 from __future__ import annotations
 
 from policies import api
-from policies.compile import kernel
+from policies.compile import inlined, inner
 from policies.ledger import FILLING, NOWHERE, OK, READY, REASONS, begin_fill
 from policies.plan import IN_FLIGHT, STAGING
 
@@ -36,7 +36,7 @@ PLAN_REASONS = {
 }
 
 
-@kernel
+@inlined
 def _refuse(refusal, code, expert, slot):
     refusal[0] = code
     refusal[1] = expert
@@ -44,7 +44,7 @@ def _refuse(refusal, code, expert, slot):
     return code
 
 
-@kernel
+@inner
 def apply_layer(ledger, observation, plan, layer, staging, launch_early):
     """Check placements, mark readers, start fills of the demand copies. Returns OK or a code, kept
     in plan.refusal."""
@@ -115,7 +115,7 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
     return OK
 
 
-@kernel
+@inner
 def apply_prefetches(ledger, plan, credits):
     """Start fills of the prefetches, at most `credits`. Returns OK or a code, kept in
     plan.refusal."""

@@ -7,22 +7,24 @@ CPU end + return). Serial lanes: the GPU starts when the CPU's results are back.
 
 from __future__ import annotations
 
-from policies.compile import kernel
+import numpy as np
+
+from policies.compile import inner
 from policies.decision import DEMAND, PREFETCH, STREAMED
 from policies.plan import IN_FLIGHT, STAGING
 from simulator.compiled_link import cpu_end, issue_copy
-from simulator.compiled_state import SLOT_LANDING, SLOT_NUMBER
+from simulator.compiled_state import (
+    CPU_BEGIN,
+    CPU_END,
+    GPU_BEGIN,
+    GPU_END,
+    JOIN,
+    SLOT_LANDING,
+    SLOT_NUMBER,
+)
 
-# Entries of `times`.
-GPU_BEGIN = 0
-GPU_END = 1
-CPU_BEGIN = 2
-CPU_END = 3
-JOIN = 4
-TIMES = 5
 
-
-@kernel
+@inner
 def sort_by_number(places, numbers, length):
     """Sort the first `length` of `places` by `numbers` of each, in place."""
     for index in range(1, length):
@@ -34,7 +36,7 @@ def sort_by_number(places, numbers, length):
         places[before + 1] = place
 
 
-@kernel
+@inner
 def issue_demand(
     clock, copies, slot_copy, queue, buffer_read, generations, expert, slot, streams, slots,
     staging, layer, t2_ns, duration_ns, counted,
@@ -43,35 +45,35 @@ def issue_demand(
     get the next generation of their buffer, else -1. Returns the landing."""
     if slot != STAGING:
         return issue_copy(
-            clock, copies, slot_copy, queue, expert, slot, generations[slot], DEMAND, layer,
-            t2_ns, 0, duration_ns,
+            clock, copies, slot_copy, queue, expert, np.int64(slot), generations[slot],
+            np.int64(DEMAND), layer, t2_ns, np.int64(0), duration_ns,
         )  # fmt: skip
     buffer = streams % staging
-    generation = -1
+    generation = np.int64(-1)
     if counted:
         generations[slots + buffer] += 1
         generation = generations[slots + buffer]
     return issue_copy(
-        clock, copies, slot_copy, queue, expert, slots + buffer, generation, STREAMED, layer,
-        t2_ns, buffer_read[buffer], duration_ns,
+        clock, copies, slot_copy, queue, expert, slots + buffer, generation, np.int64(STREAMED),
+        layer, t2_ns, buffer_read[buffer], duration_ns,
     )  # fmt: skip
 
 
-@kernel
+@inner
 def issue_prefetches(
     clock, copies, slot_copy, queue, generations, experts, slots, number, layer, issue_ns,
     duration_ns,
 ):  # fmt: skip
     """Put the first `number` prefetches of a plan on the link at `issue_ns`."""
     for place in range(number):
-        slot = slots[place]
+        slot = np.int64(slots[place])
         issue_copy(
-            clock, copies, slot_copy, queue, experts[place], slot, generations[slot], PREFETCH,
-            layer, issue_ns, 0, duration_ns,
+            clock, copies, slot_copy, queue, experts[place], slot, generations[slot],
+            np.int64(PREFETCH), layer, issue_ns, np.int64(0), duration_ns,
         )  # fmt: skip
 
 
-@kernel
+@inner
 def run_lanes(
     clock, copies, slot_copy, queue, buffer_read, generations, rules_slots, staging, early, serial,
     demand_expert, demand_slot, demand_gpu_ns, demands, expert_slot, prefetch_expert,
@@ -85,7 +87,7 @@ def run_lanes(
     """
     times[GPU_BEGIN] = times[GPU_END] = times[CPU_BEGIN] = times[CPU_END] = t2_ns
     # The part of the plan whose copies do not wait for experts of this very layer.
-    streams = 0
+    streams = np.int64(0)  # typed, or numba compiles what it calls for the constant as well
     sure = 0
     while sure < demands:
         slot = demand_slot[sure]
@@ -134,7 +136,7 @@ def run_lanes(
             if demand_slot[place] != IN_FLIGHT:
                 places[flying] = place
                 flying += 1
-        streamed = 0
+        streamed = np.int64(0)
         for index in range(demands):
             place = places[index]
             slot = demand_slot[place]

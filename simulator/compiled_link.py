@@ -6,7 +6,7 @@ by a time, and how far the CPU gets beside a busy link.
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.decision import STREAMED
 from simulator.compiled_state import (
     COPIES,
@@ -33,7 +33,7 @@ from simulator.compiled_state import (
 FULL_RATE = 1024
 
 
-@kernel
+@inner
 def issue_copy(
     clock, copies, slot_copy, queue, expert, slot, generation, kind, layer, issue_ns, buffer_ns,
     duration_ns,
@@ -65,7 +65,7 @@ def issue_copy(
     return landing_ns
 
 
-@kernel
+@inner
 def take_landed(clock, queue, slot_copy, slot_generation, snapshot_ns, slots, generations):
     """Fill `slots` and `generations` with the copies that landed by `snapshot_ns` and were not
     taken before. Returns their number."""
@@ -82,7 +82,7 @@ def take_landed(clock, queue, slot_copy, slot_generation, snapshot_ns, slots, ge
     return landed
 
 
-@kernel
+@inner
 def cpu_end(clock, copies, begin_ns, work_ns, rate):
     """First ns with 1024 * idle + rate * busy >= 1024 * work, counted from `begin_ns`; every copy
     that begins before it must be in `copies`."""

@@ -14,7 +14,7 @@ from policies.kernels import draft_step, enter_layer, leave_layer
 from policies.ledger import OK
 from policies.passes import end_pass, note_token, start_pass
 from simulator.compiled_buffers import PASSES
-from simulator.compiled_layer import TIMES, issue_prefetches, run_lanes
+from simulator.compiled_layer import issue_prefetches, run_lanes
 from simulator.compiled_link import take_landed
 from simulator.compiled_prefill import TOO_OFTEN
 from simulator.compiled_record import append_draft, append_layer, append_pass, end_layer
@@ -32,8 +32,9 @@ OTHER_GAMMA = 51  # the trace cannot be played at the window that the policy cho
 
 @kernel
 def play_passes(
-    program, state, costs, ledger, observation, plan, rules, machine, buffers, data, pass_copies
-):
+    program, state, costs, ledger, observation, plan, rules, machine, buffers, data, scratch,
+    pass_copies,
+):  # fmt: skip
     """Play passes from `clock[START]` until the request ends, or the next pass may not fit the
     buffers (`pass_copies`: the most that a pass can issue).
 
@@ -63,13 +64,9 @@ def play_passes(
     experts, slots = counts.shape[0], slot_copy.shape[0]
 
     horizon = min(rules.horizon, predicted.shape[0])
-    landed_slots = np.zeros(slots, np.int64)
-    landed_generations = np.zeros(slots, np.int64)
-    demand_gpu_ns = np.zeros(experts, np.int64)
-    places = np.zeros(experts, np.int64)
-    numbers = np.zeros(experts, np.int64)
-    landings = np.zeros(experts, np.int64)
-    times = np.zeros(TIMES, np.int64)
+    landed_slots, landed_generations = scratch.landed_slots, scratch.landed_generations
+    demand_gpu_ns, places = scratch.demand_gpu_ns, scratch.places
+    numbers, landings, times = scratch.numbers, scratch.landings, scratch.times
 
     end = begin.shape[0]
     now = clock[NOW]
@@ -87,9 +84,9 @@ def play_passes(
         accepted = min(longest[start], gamma, end - start)
         committed = min(accepted + 1, commit_limit[start])
         rows = gamma + 1
-        row_experts = np.zeros((rows, width), np.int32)
-        row_weights = np.zeros((rows if weighted.shape[0] > 0 else 0, width), np.float64)
-        row_predicted = np.zeros((horizon, rows, width), np.int32)
+        row_experts = scratch.row_experts[:rows]
+        row_weights = scratch.row_weights[: rows if weighted.shape[0] > 0 else 0]
+        row_predicted = scratch.row_predicted[:horizon, :rows]
 
         for step in range(gamma):
             now += step_ns
@@ -111,7 +108,7 @@ def play_passes(
             clock[HOST_FREE] = decided_ns
             issue_prefetches(
                 clock, copies, slot_copy, queue, generations, prefetch_expert, prefetch_slot,
-                size[1], NO_LAYER, decided_ns, duration_ns,
+                size[1], np.int64(NO_LAYER), decided_ns, duration_ns,
             )  # fmt: skip
             line = append_draft(
                 used, draft_log, draft_prefetch_log, pass_index, step, token, now,
@@ -149,7 +146,7 @@ def play_passes(
             if code != OK:
                 return code, AT_LAYER, layer
 
-            residents = resident_ns = cpu_ns = 0
+            residents = resident_ns = cpu_ns = np.int64(0)
             for place in range(observed[0]):
                 expert = active[place]
                 count = counts[expert]

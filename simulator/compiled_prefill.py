@@ -9,15 +9,15 @@ from policies.compile import kernel
 from policies.ledger import OK
 from policies.plan import STAGING
 from simulator.compiled_buffers import LAYERS
-from simulator.compiled_layer import TIMES, run_lanes
+from simulator.compiled_layer import run_lanes
 from simulator.compiled_record import append_layer, append_pass
-from simulator.compiled_state import HOST_FREE, NOW, PASS_INDEX
+from simulator.compiled_state import HOST_FREE, NOW, PASS_INDEX, TIMES
 from traces.runlog_schema import PREFILL_PHASE
 
 TOO_OFTEN = 50
 
 
-@kernel
+@kernel(allocates=True)
 def play_prefill(machine, buffers, costs, rules, layers, experts, prompt):
     """One pass over `prompt`, uint16 [P, L, K]. Returns OK or TOO_OFTEN."""
     clock, copies, slot_copy = machine.clock, machine.copies, machine.slot_copy
@@ -48,8 +48,8 @@ def play_prefill(machine, buffers, costs, rules, layers, experts, prompt):
         for row in range(rows):
             for place in range(width):
                 counts[prompt[row, layer, place]] += 1
-        number = demands = 0
-        cpu_ns = gpu_busy_ns = 0
+        number = demands = np.int64(0)
+        cpu_ns = gpu_busy_ns = np.int64(0)
         for expert in range(experts):
             count = counts[expert]
             if count == 0:

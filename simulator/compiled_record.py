@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from simulator.compiled_buffers import (
     ACTIVES,
     DEMANDS,
@@ -18,10 +18,10 @@ from simulator.compiled_buffers import (
     PASSES,
     PREFETCHES,
 )
-from simulator.compiled_layer import CPU_BEGIN, CPU_END, GPU_BEGIN, GPU_END, JOIN
+from simulator.compiled_state import CPU_BEGIN, CPU_END, GPU_BEGIN, GPU_END, JOIN
 
 
-@kernel
+@inner
 def append_pairs(table, first, experts, slots, number):
     """Append (expert, slot) pairs to a list table after row `first`. Returns the rows in use."""
     for place in range(number):
@@ -30,7 +30,7 @@ def append_pairs(table, first, experts, slots, number):
     return first + number
 
 
-@kernel
+@inner
 def append_actives(table, first, active, number, counts, placement, hit):
     """Append the active experts of a layer with counts, placement and hits (by expert)."""
     for place in range(number):
@@ -42,7 +42,7 @@ def append_actives(table, first, active, number, counts, placement, hit):
     return first + number
 
 
-@kernel
+@inner
 def append_layer(
     used, layers, actives, demands, prefetches, pass_index, layer, t0_ns, t1_ns, t2_ns,
     gpu_busy_ns, times, decision_ns, landed, credits, active, active_number, counts, placement,
@@ -86,7 +86,7 @@ def append_layer(
     return row
 
 
-@kernel
+@inner
 def end_layer(
     used, layers, leaves, row, decision_ns, landed, credits, prefetch_expert, prefetch_slot, number
 ):
@@ -99,7 +99,7 @@ def end_layer(
     used[LEAVES] = append_pairs(leaves, used[LEAVES], prefetch_expert, prefetch_slot, number)
 
 
-@kernel
+@inner
 def append_draft(
     used, drafts, draft_prefetches, pass_index, step, token, time_ns, decision_ns, landed, credits,
     prefetch_expert, prefetch_slot, number,
@@ -122,7 +122,7 @@ def append_draft(
     return row
 
 
-@kernel
+@inner
 def append_pass(
     used, passes, request, pass_index, phase, start, gamma, rows, accepted, committed, begin_ns,
     draft_end_ns, end_ns, warmup,

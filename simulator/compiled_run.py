@@ -26,6 +26,7 @@ from simulator.compiled_state import (
     RequestData,
     Rules,
     new_machine,
+    new_scratch,
 )
 from simulator.foresight import clairvoyant_gamma, future_of
 from simulator.observed import priced_layer_ns, priced_step_ns
@@ -79,6 +80,7 @@ class _Run:
         )
         self.buffers = new_buffers(self.bounds)
         self.machine = new_machine(settings.slots, settings.staging, 4 * self.bounds.copies)
+        self.scratch = new_scratch(model.experts, model.top_k, settings.gamma + 1, settings.slots)
         self.first_copy = 0
         self.horizon = max((step for step in (1, 2, 3) if f"next_layer_{step}" in needs), default=0)
         self.rules = Rules(
@@ -130,7 +132,7 @@ class _Run:
             code, where, number = play_passes(
                 self.policy.program_, self.policy.state_, self.costs, session.ledger,
                 session.observation, session.plan, rules, self.machine, self.buffers, data,
-                self.bounds.copies,
+                self.scratch, self.bounds.copies,
             )  # fmt: skip
             _refuse_repeats(code, request)
             if code == OTHER_GAMMA:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from policies.observation import HORIZON
+
 # Entries of `clock`.
 NOW = 0  # end of the last pass
 HOST_FREE = 1  # end of the host's last decision
@@ -37,6 +39,14 @@ COPY_ISSUE = 7
 COPY_BEGIN = 8
 COPY_LANDING = 9
 COPY_COLUMNS = 10
+
+# Entries of `times`, of one layer.
+GPU_BEGIN = 0
+GPU_END = 1
+CPU_BEGIN = 2
+CPU_END = 3
+JOIN = 4
+TIMES = 5
 
 # Columns of `slot_copy`.
 SLOT_NUMBER = 0
@@ -84,6 +94,40 @@ def new_machine(slots: int, staging: int, copies: int) -> Machine:
         np.zeros((slots, 2), np.int64),
         np.zeros(slots + 1, np.int64),
         np.zeros(staging + 1, np.int64),
+    )
+
+
+class Scratch(NamedTuple):
+    """Where the loop puts the layer at hand: row_experts int32 [R, K], row_weights float64 [R, K],
+    row_predicted int32 [HORIZON, R, K] for passes of up to R rows; landed_slots,
+    landed_generations int64 [slots]; demand_gpu_ns, places, numbers, landings int64 [experts];
+    times int64 [TIMES]."""
+
+    row_experts: npt.NDArray[np.int32]
+    row_weights: npt.NDArray[np.float64]
+    row_predicted: npt.NDArray[np.int32]
+    landed_slots: npt.NDArray[np.int64]
+    landed_generations: npt.NDArray[np.int64]
+    demand_gpu_ns: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+    landings: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+
+
+def new_scratch(experts: int, top_k: int, rows: int, slots: int) -> Scratch:
+    """For passes of up to `rows` rows."""
+    return Scratch(
+        np.zeros((rows, top_k), np.int32),
+        np.zeros((rows, top_k)),
+        np.zeros((HORIZON, rows, top_k), np.int32),
+        np.zeros(slots, np.int64),
+        np.zeros(slots, np.int64),
+        np.zeros(experts, np.int64),
+        np.zeros(experts, np.int64),
+        np.zeros(experts, np.int64),
+        np.zeros(experts, np.int64),
+        np.zeros(TIMES, np.int64),
     )
 
 

@@ -18,12 +18,12 @@ With k = 1 they are the caches of libCacheSim (its Belady: `load_all`).
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.compile import kernel
+from policies.compile import inner, kernel
 
 NONE = -1
 
 
-@kernel
+@kernel(allocates=True)
 def lru_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # pragma: no cover
     """Hits of an LRU cache; tokens int64 [n, k]."""
     count, k = tokens.shape
@@ -65,7 +65,7 @@ def lru_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # 
     return hits
 
 
-@kernel
+@kernel(allocates=True)
 def lfu_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # pragma: no cover
     """Hits of an LFU cache; tokens int64 [n, k]."""
     count, k = tokens.shape
@@ -117,7 +117,7 @@ def lfu_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # 
     return hits
 
 
-@kernel
+@inner
 def _append(expert, number, touches, after, before, head, tail):  # type: ignore[no-untyped-def]
     """Put `expert` at the end of the residents that have been touched `number` times."""
     touches[expert] = number
@@ -131,7 +131,7 @@ def _append(expert, number, touches, after, before, head, tail):  # type: ignore
         after[last] = expert
 
 
-@kernel
+@kernel(allocates=True)
 def belady_hits(
     tokens: NDArray[np.int64], experts: int, capacity: int, load_all: bool = False
 ) -> int:  # pragma: no cover
@@ -177,7 +177,7 @@ def belady_hits(
     return hits
 
 
-@kernel
+@kernel(allocates=True)
 def next_uses(tokens: NDArray[np.int64], experts: int, never: int):  # type: ignore[no-untyped-def]
     """int64 [n, k]: the token that uses the same expert next, or `never`."""
     count, k = tokens.shape

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policies import kernels
+from policies import entries
 from policies.api import CPU, GPU, Copy, IntArray, LayerPlan, Routing, Shape, View
 from policies.composed import ComposedPolicy
 from policies.costs import CostTable
@@ -68,7 +68,7 @@ class MistakenPolicy:
     def draft_step(self, step: int, token: int, view: View) -> tuple[Copy, ...]:
         """The policy's prefetches."""
         left_ns = (self.gamma_ - 1 - step) * self.costs_.draft_step_ns
-        kernels.draft_step(
+        entries.draft_step(
             self.policy.program_, self.policy.state_, self.costs_, _seen(view, self.shape_, ()),
             self.observation_, self.plan_, left_ns, NOTHING_LANDED, NOTHING_LANDED, 0,
         )  # fmt: skip
@@ -81,7 +81,7 @@ class MistakenPolicy:
         placement = {int(e): GPU if view.ready(base + int(e)) else CPU for e in truth}
         read = [view.expert_slot[base + e] for e, where in placement.items() if where == GPU]
         reported = self._mistake(truth)[routing.experts]
-        kernels.enter_layer(
+        entries.enter_layer(
             self.policy.program_, self.policy.state_, self.costs_, _seen(view, self.shape_, read),
             self.observation_, self.plan_, routing.layer, self.shape_.staging,
             self.shape_.launch_early, np.ascontiguousarray(reported, np.int32), NO_WEIGHTS,
@@ -91,7 +91,7 @@ class MistakenPolicy:
 
     def leave_layer(self, layer: int, view: View) -> tuple[Copy, ...]:
         """The policy's prefetches."""
-        kernels.leave_layer(
+        entries.leave_layer(
             self.policy.program_, self.policy.state_, self.costs_, _seen(view, self.shape_, ()),
             self.observation_, self.plan_, layer, NOTHING_LANDED, NOTHING_LANDED, 0,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from policies import api, kinds
 from policies.balancers.assignment import MISSING, RESIDENT, UNDER_WAY, solve_assignment
 from policies.balancers.assignment_greedy import solve_by_gain, solve_greedily
 from policies.balancers.copied import place_kept, place_streamed
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE, copies_in_flight, is_ready
 from policies.movers.victims import slots_to_spare
 from policies.plan import IN_FLIGHT, add_demand
@@ -21,7 +21,7 @@ CONTENDED = 1
 NODE_LIMIT = 20_000
 
 
-@kernel
+@inner(allocates=True)
 def place_assigned(ledger, state, costs, observation, plan, layer, staging, early, solver):
     """Solve the program for `layer` and write its placements and copies into the plan. `early`:
     residents must stay on the GPU; `solver`: kinds.ASSIGNMENT (exact), GREEDY or BY_GAIN."""
@@ -45,13 +45,9 @@ def place_assigned(ledger, state, costs, observation, plan, layer, staging, earl
     for place in range(total):
         members[held[place], counts[active[place]]] += 1
     # Classes by kind, most rows first.
-    most = 3 * rows
-    kind = np.zeros(most, np.int64)
-    count = np.zeros(most, np.int64)
-    available = np.zeros(most, np.int64)
-    forced = np.zeros(most, np.int64)
-    cpu = np.zeros(most, np.int64)
-    gpu = np.zeros(most, np.int64)
+    table = np.zeros((7, 3 * rows), np.int64)
+    kind, count, available, forced = table[0], table[1], table[2], table[3]
+    cpu, gpu, chosen = table[4], table[5], table[6]
     rate = 1024
     if state.parameters[BALANCER, CONTENDED] > 0.0:
         rate = costs.contention
@@ -78,8 +74,12 @@ def place_assigned(ledger, state, costs, observation, plan, layer, staging, earl
     allowed = total
     if staging == 0:
         allowed = slots_to_spare(ledger, state, plan, layer)
-    chosen = np.zeros(classes, np.int64)
-    kind, available, forced = kind[:classes], available[:classes], forced[:classes]
+    kind, chosen, available, forced = (
+        kind[:classes],
+        chosen[:classes],
+        available[:classes],
+        forced[:classes],
+    )
     cpu, gpu = cpu[:classes], gpu[:classes]
     if solver == kinds.ASSIGNMENT:
         solve_assignment(
@@ -116,7 +116,7 @@ def place_assigned(ledger, state, costs, observation, plan, layer, staging, earl
                 placement[best] = api.GPU
             elif kind[index] == UNDER_WAY:
                 placement[best] = api.FETCH
-                add_demand(plan, base + best, IN_FLIGHT)
+                add_demand(plan, base + best, np.int64(IN_FLIGHT))
             elif keep:
                 place_kept(ledger, state, plan, layer, best, staging)
             else:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.compile import kernel
+from policies.compile import inner, kernel
 
 RESIDENT = 0
 UNDER_WAY = 1
@@ -29,7 +29,7 @@ MISSING = 2
 NO_LIMIT = 1 << 60
 
 
-@kernel
+@kernel(allocates=True)
 def solve_assignment(
     kind, available, forced, cpu_ns, gpu_ns, gpu_start_ns, link_free_ns, copy_ns, cpu_extra_ns,
     copies_allowed, node_limit, chosen,
@@ -49,8 +49,8 @@ def solve_assignment(
             missing += available[place]
     # saved[k]: CPU time that copying the k largest missing experts saves; begin[p]: missing experts
     # before class p.
-    saved = np.zeros(missing + 1, np.int64)
-    begin = np.zeros(classes + 1, np.int64)
+    scratch = np.zeros((8, max(missing, classes) + 1), np.int64)
+    saved, begin = scratch[0], scratch[1]
     least_gpu = 0
     count = 0
     for place in range(classes):
@@ -63,9 +63,9 @@ def solve_assignment(
     begin[classes] = count
     # Of the classes from p on that are not missing: GPU time of forced and of free members, and the
     # least CPU time per GPU time at which a free member can leave the GPU.
-    forced_gpu = np.zeros(classes + 1, np.int64)
-    free_gpu = np.zeros(classes + 1, np.int64)
-    ratio = np.full(classes + 1, 1e18)
+    forced_gpu, free_gpu = scratch[2], scratch[3]
+    ratio = np.zeros(classes + 1)
+    ratio[:] = 1e18
     for place in range(first_missing - 1, -1, -1):
         free = available[place] - forced[place]
         forced_gpu[place] = forced_gpu[place + 1] + forced[place] * gpu_ns[place]
@@ -75,10 +75,7 @@ def solve_assignment(
             ratio[place] = min(ratio[place], cpu_ns[place] / gpu_ns[place])
     best = NO_LIMIT
     best_copies = NO_LIMIT
-    take = np.zeros(classes, np.int64)
-    clock = np.zeros(classes + 1, np.int64)
-    copies = np.zeros(classes + 1, np.int64)
-    work = np.zeros(classes + 1, np.int64)
+    take, clock, copies, work = scratch[4], scratch[5], scratch[6], scratch[7]
     clock[0] = gpu_start_ns
     place = 0
     take[0] = available[0]
@@ -145,7 +142,8 @@ def solve_assignment(
                 join = max(join, cpu + cpu_extra_ns)
             best = join
             best_copies = issued
-            chosen[:] = take
+            for other in range(classes):
+                chosen[other] = take[other]
             take[place] -= 1
             continue
         place = following
@@ -156,7 +154,7 @@ def solve_assignment(
     return best, best_copies, nodes
 
 
-@kernel
+@inner
 def join_of(
     kind, available, cpu_ns, gpu_ns, gpu_start_ns, link_free_ns, copy_ns, cpu_extra_ns, chosen
 ):

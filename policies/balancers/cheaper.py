@@ -6,16 +6,16 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
-from policies.balancers.copied import place_residents, place_streamed
-from policies.compile import kernel
+from policies.balancers.copied import DO_NOT_WAIT, place_residents, place_streamed
+from policies.compile import inner
 
 
-@kernel
+@inner
 def place_cheaper(ledger, state, costs, observation, plan, layer, staging):
     """Residents on the GPU, misses by the rule."""
     cpu_ns, gpu_ns = costs.cpu_ns, costs.gpu_ns
     copy_ns = costs.copy_latency_ns + costs.copy_ns
-    place_residents(ledger, observation, plan, layer, False)
+    place_residents(ledger, observation, plan, layer, DO_NOT_WAIT)
     for place in range(observation.size[0]):
         expert = observation.active[place]
         if plan.placement[expert] != api.UNUSED:

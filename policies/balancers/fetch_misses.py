@@ -6,17 +6,17 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE, READY
-from policies.movers.victims import find_victim, note_eviction
+from policies.movers.victims import ANY_TAU, find_victim, note_eviction
 from policies.plan import IN_FLIGHT, STAGING, add_demand
 
 
-@kernel
-def _misses_best_first(state, observation, plan, layer):
+@inner
+def _order_misses(state, observation, plan, layer):
+    """Fill `plan.order` with the experts not placed yet, best first. Returns their number."""
     utilities, counts = state.utility, observation.counts
-    active, placement = observation.active, plan.placement
-    order = np.empty(observation.size[0], np.int64)
+    active, placement, order = observation.active, plan.placement, plan.order
     length = 0
     for place in range(observation.size[0]):
         expert = active[place]
@@ -35,10 +35,10 @@ def _misses_best_first(state, observation, plan, layer):
             at -= 1
         order[at] = expert
         length += 1
-    return order[:length]
+    return length
 
 
-@kernel
+@inner
 def place_fetching_misses(ledger, state, observation, plan, layer, bypass):
     """Residents first, then copies under way, then misses by utility and row count. `bypass`: an
     expert whose utility is below
@@ -58,17 +58,17 @@ def place_fetching_misses(ledger, state, observation, plan, layer, bypass):
         if placement[expert] == api.UNUSED and slot != NOWHERE:
             placement[expert] = api.FETCH
             taken[slot] = 1
-            add_demand(plan, base + expert, IN_FLIGHT)
-    misses = _misses_best_first(state, observation, plan, layer)
-    for place in range(misses.shape[0]):
-        expert = misses[place]
+            add_demand(plan, base + expert, np.int64(IN_FLIGHT))
+    misses = _order_misses(state, observation, plan, layer)
+    for place in range(misses):
+        expert = plan.order[place]
         limit = np.inf
         if bypass:
             limit = state.utility[layer, expert]
-        slot = find_victim(ledger, state, plan, layer, limit, False)
+        slot = find_victim(ledger, state, plan, layer, limit, ANY_TAU)
         if slot == NOWHERE:
             placement[expert] = api.STREAM
-            add_demand(plan, base + expert, STAGING)
+            add_demand(plan, base + expert, np.int64(STAGING))
         else:
             note_eviction(ledger, state, slot)
             placement[expert] = api.FETCH

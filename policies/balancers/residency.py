@@ -4,11 +4,11 @@ the CPU."""
 from __future__ import annotations
 
 from policies import api
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE, READY
 
 
-@kernel
+@inner
 def place_all_cpu(observation, plan):
     """Every active expert on the CPU."""
     placement, active = plan.placement, observation.active
@@ -16,7 +16,7 @@ def place_all_cpu(observation, plan):
         placement[active[place]] = api.CPU
 
 
-@kernel
+@inner
 def place_by_residency(ledger, observation, plan, layer):
     """READY on the GPU, the rest on the CPU; copies still on their way are not waited for."""
     expert_slot, slot_state = ledger.expert_slot, ledger.slot_state

@@ -6,22 +6,22 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
-from policies.balancers.copied import place_kept, place_residents
-from policies.compile import kernel
+from policies.balancers.copied import WAIT, place_kept, place_residents
+from policies.compile import inner
 
 
-@kernel
+@inner
 def split_misses(misses, cpu_ns, copy_ns):
     """q* = m * B_P / B_H rounded down, at most m. Both bandwidths move the same expert bytes, so
     their ratio is that of the times: one CPU expert (one row, bound by host memory) to one copy."""
     return min(misses, misses * cpu_ns // max(copy_ns, 1))
 
 
-@kernel
+@inner
 def place_split(ledger, state, costs, observation, plan, layer, staging):
     """Residents on the GPU, copies under way waited for, the misses of most rows fetched."""
     active, counts = observation.active, observation.counts
-    place_residents(ledger, observation, plan, layer, True)
+    place_residents(ledger, observation, plan, layer, WAIT)
     misses = np.int64(0)
     highest = 0
     for place in range(observation.size[0]):

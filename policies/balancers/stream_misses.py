@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
-from policies.balancers.copied import place_residents, place_streamed
-from policies.compile import kernel
+from policies.balancers.copied import WAIT, place_residents, place_streamed
+from policies.compile import inner
 
 
-@kernel
+@inner
 def place_streaming_misses(ledger, state, observation, plan, layer, staging):
     """Active experts without a slot go through the staging buffers, lowest number first."""
-    place_residents(ledger, observation, plan, layer, True)
+    place_residents(ledger, observation, plan, layer, WAIT)
     for place in range(observation.size[0]):
         expert = observation.active[place]
         if plan.placement[expert] == api.UNUSED:

@@ -13,7 +13,7 @@ level solves it exactly;
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner, kernel
 from policies.ledger import NOWHERE
 from policies.state import BALANCER, PASS_NS
 
@@ -51,7 +51,7 @@ def solve_threshold(members, missing, cpu_ns, gpu_ns, copies_allowed, slots_allo
     return best_tau, best
 
 
-@kernel
+@inner
 def choose_threshold(ledger, state, costs, layer, slots):
     """Set tau of `layer` for its next run, from the utilities at hand."""
     fixed = state.parameters[BALANCER, FIXED_TAU]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_value
 from policies.state import ESTIMATOR, TOP_K
 
@@ -13,7 +13,7 @@ WEIGHT = 0
 PER_TOP_K = 1
 
 
-@kernel
+@inner(allocates=True)
 def observe_average(program, state, observation, layer):
     """One step for every expert of the layer; equal signals at the edge of TopP: lowest number
     first."""

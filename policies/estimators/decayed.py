@@ -3,14 +3,14 @@ alone."""
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_of
 from policies.state import ESTIMATOR
 
 DECAY = 0
 
 
-@kernel
+@inner
 def observe_decayed(program, state, observation, layer):
     """One step of the exponential average for every expert of the layer."""
     utilities, counts, mass = state.utility, observation.counts, observation.mass

@@ -4,7 +4,7 @@ layer is balanced."""
 from __future__ import annotations
 
 from policies import kinds
-from policies.compile import kernel
+from policies.compile import inlined
 from policies.estimators.average import observe_average
 from policies.estimators.decayed import observe_decayed
 from policies.estimators.foresight import observe_next_use, observe_upcoming
@@ -20,9 +20,9 @@ from policies.quotas.miss_curves import observe_depths
 from policies.state import PASS
 
 
-@kernel
+@inlined
 def estimate(program, state, observation, layer):
-    """Update the utilities of `layer` and the stamps of its active experts."""
+    """Update the utilities of `layer`, their version, and the stamps of its active experts."""
     kind = program.estimator
     if program.quota == kinds.MISS_CURVES:
         observe_depths(state, observation, layer)
@@ -50,6 +50,7 @@ def estimate(program, state, observation, layer):
         observe_matrix(program, state, observation, layer)
     elif kind == kinds.TOKEN_MIX:
         observe_rates(state, observation, layer)
+    state.utility_version[layer] += 1
     stamps, active, now = state.stamp, observation.active, state.clock[PASS]
     for place in range(observation.size[0]):
         stamps[layer, active[place]] = now

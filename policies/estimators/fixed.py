@@ -11,3 +11,4 @@ def start_fixed(state):
     for layer in range(state.utility.shape[0]):
         for expert in range(min(state.quota[layer], state.utility.shape[1])):
             state.utility[layer, expert] = 1.0
+        state.utility_version[layer] += 1

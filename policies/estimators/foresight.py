@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import PASS
 
 
@@ -22,7 +22,7 @@ def next_use_table(counts: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
     return table
 
 
-@kernel
+@inner
 def observe_next_use(state, layer):
     """utility = -(time of the next use, in layers run): the farthest is the first victim."""
     utilities, next_use = state.utility, state.next_use
@@ -32,7 +32,7 @@ def observe_next_use(state, layer):
         utilities[layer, expert] = -float(next_use[now, layer, expert] * layers + layer)
 
 
-@kernel
+@inner
 def observe_upcoming(state, layer):
     """utility = activation count of this layer in the coming pass; once it is past, the layer's
     next one."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_value
 from policies.state import PASS
 
 
-@kernel
+@inner
 def observe_frequency_recency(program, state, observation, layer):
     """utility = uses / (1 + passes since the last use); `memory` holds the uses. Call before the
     stamps change."""

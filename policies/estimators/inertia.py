@@ -12,7 +12,7 @@ time lowers it; experts that return soon after their eviction raise `down`, thei
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner, kernel
 from policies.signals.signal import signal_of
 from policies.state import CALIBRATED, DOWN, ESTIMATOR, PASS, PASS_NS, RETURNS, UP, WANTED
 
@@ -24,7 +24,7 @@ PERIOD = 4
 RETURN_WITHIN = 8
 
 
-@kernel
+@inner
 def observe_inertia(program, state, observation, layer):
     """One transition per expert of the layer; counts include rows that will be rejected, as in the
     released code."""
@@ -52,7 +52,7 @@ def start_boundaries(state):
     state.clock[DOWN] = int(state.parameters[ESTIMATOR, DOWN_START])
 
 
-@kernel
+@inner
 def calibrate_boundaries(state, costs):
     """Adaptive boundary calibration, once every PERIOD passes, with a dead band of one half to one
     of the link time."""

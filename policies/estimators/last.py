@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_of
 
 
-@kernel
+@inner
 def observe_last(program, state, observation, layer):
     """utility = signal, for every expert of the layer."""
     utilities, counts, mass = state.utility, observation.counts, observation.mass

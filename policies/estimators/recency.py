@@ -3,11 +3,11 @@ first)."""
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import PASS
 
 
-@kernel
+@inner
 def observe_recency(state, observation, layer):
     """Active experts get the number of this pass."""
     utilities, active = state.utility, observation.active

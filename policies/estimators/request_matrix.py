@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_value
 from policies.state import REQUESTS
 
 
-@kernel
+@inner
+def _any_positive(matrix):
+    for layer in range(matrix.shape[0]):
+        for expert in range(matrix.shape[1]):
+            if matrix[layer, expert] > 0.0:
+                return True
+    return False
+
+
+@inner
 def keep_matrix(state):
     """A request ends: its matrix takes the oldest place of the library, and the next one begins
     empty."""
-    capacity = state.library.shape[0]
-    if state.clock[REQUESTS] > 0 and state.memory.max() > 0.0:
-        place = (state.clock[REQUESTS] - 1) % capacity
-        state.library[place] = state.memory
-    state.memory[:] = 0.0
+    library, matrix = state.library, state.memory
+    kept = state.clock[REQUESTS] > 0 and _any_positive(matrix)
+    place = (state.clock[REQUESTS] - 1) % library.shape[0]
+    for layer in range(matrix.shape[0]):
+        for expert in range(matrix.shape[1]):
+            if kept:
+                library[place, layer, expert] = matrix[layer, expert]
+            matrix[layer, expert] = 0.0
 
 
-@kernel
+@inner
 def observe_matrix(program, state, observation, layer):
     """Add this pass to the matrix of the request."""
     matrix, active = state.memory, observation.active
@@ -34,7 +46,21 @@ def observe_matrix(program, state, observation, layer):
         matrix[layer, expert] += signal_value(program.signal, observation, expert)
 
 
-@kernel
+@inner
+def _expected(library, matrix, best, at_hand, layer, expert):
+    """Activations by the past request `best`; without one (-1) by this request if `at_hand`, else
+    by all past ones."""
+    if best >= 0:
+        return float(library[best, layer, expert])
+    if at_hand:
+        return matrix[layer, expert]
+    total = 0.0
+    for request in range(library.shape[0]):
+        total += library[request, layer, expert]
+    return total
+
+
+@inner
 def match_matrix(state):
     """Utilities from the best match: its share of the layer's activations, weighted 1 - layer /
     layers (early layers are favoured). Without a past request, the matrix at hand; at the start of
@@ -54,17 +80,14 @@ def match_matrix(state):
         if square > 0.0 and product / np.sqrt(square) > highest:
             highest = product / np.sqrt(square)
             best = request
-    source = np.zeros((layers, experts))
-    if best >= 0:
-        source[:] = library[best]
-    elif matrix.max() > 0.0:
-        source[:] = matrix
-    else:
-        for request in range(library.shape[0]):
-            source += library[request]
+    at_hand = best < 0 and _any_positive(matrix)
     for layer in range(layers):
-        total = source[layer].sum()
+        total = 0.0
+        for expert in range(experts):
+            total += _expected(library, matrix, best, at_hand, layer, expert)
         if total > 0.0:
+            state.utility_version[layer] += 1
             weight = (1.0 - layer / layers) / total
             for expert in range(experts):
-                utilities[layer, expert] = source[layer, expert] * weight
+                expected = _expected(library, matrix, best, at_hand, layer, expert)
+                utilities[layer, expert] = expected * weight

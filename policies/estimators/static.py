@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_value
 from policies.state import ESTIMATOR, PASS
 
 PROFILE_PASSES = 0
 
 
-@kernel
+@inner
 def observe_static(program, state, observation, layer):
     """Count while profiling; afterwards change nothing."""
     if state.clock[PASS] >= state.parameters[ESTIMATOR, PROFILE_PASSES]:

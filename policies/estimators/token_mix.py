@@ -9,7 +9,7 @@ count with the rate alone, for what stays useful.
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import ESTIMATOR, GAMMA, PASS
 
 DECAY = 0
@@ -19,7 +19,7 @@ BUCKETS = 3
 PATIENCE = 4
 
 
-@kernel
+@inner
 def observe_rates(state, observation, layer):
     """Update the rates of `layer` from this pass and set its utilities for the next one, of which
     no token is known."""
@@ -36,7 +36,7 @@ def observe_rates(state, observation, layer):
         utilities[layer, expert] = expected * rate
 
 
-@kernel
+@inner
 def expect_token(state, token):
     """A token of the coming pass is known: its row counts by what it activated before."""
     if token < 0:
@@ -49,6 +49,7 @@ def expect_token(state, token):
     for layer in range(layers):
         if remembered[bucket, layer, 0] < 0:
             continue
+        state.utility_version[layer] += 1
         for expert in range(experts):
             utilities[layer, expert] -= weight * rates[layer, expert]
         for way in range(remembered.shape[2]):
@@ -57,7 +58,7 @@ def expect_token(state, token):
                 utilities[layer, expert] += weight * shares[bucket, layer, way]
 
 
-@kernel
+@inner
 def learn_tokens(state, experts, layer):
     """Update the shares from the rows of this pass (int32 [rows, top_k]); row j belongs to
     tokens[j]."""

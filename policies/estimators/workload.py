@@ -3,14 +3,14 @@ that the cache changes only where windows end."""
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.signals.signal import signal_value
 from policies.state import ESTIMATOR, PASS
 
 PASSES = 0
 
 
-@kernel
+@inner
 def observe_workload(program, state, observation, layer):
     """Add to the window at hand (`memory`); at its last pass it becomes the utility."""
     utilities, window = state.utility, state.memory

@@ -6,15 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate
-from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch
+from policies.movers.victims import ANY_TAU, find_victim, note_eviction
+from policies.plan import add_prefetch
 from policies.state import LAYER, PASS
 
 
-@kernel
+@inner
 def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
     utility_table, stamps, expert_slot = state.utility, state.stamp, ledger.expert_slot
     rows, placement = observation.counts, plan.placement
@@ -38,7 +38,7 @@ def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, leng
     return length
 
 
-@kernel
+@inner
 def admit_misses(ledger, state, observation, plan):
     """At a layer: its own misses of this pass, highest utility first, more rows first. While
     drafting: the misses of the last
@@ -46,9 +46,7 @@ def admit_misses(ledger, state, observation, plan):
     if plan.credits[0] <= 0:
         return
     layers, experts = state.utility.shape
-    keys = np.empty(PREFETCH_LIMIT, np.int64)
-    utilities = np.empty(PREFETCH_LIMIT, np.float64)
-    counts = np.empty(PREFETCH_LIMIT, np.int64)
+    keys, utilities, counts = plan.candidate_key, plan.candidate_value, plan.candidate_rank
     length = np.int64(0)
     if state.clock[LAYER] >= 0:
         length = _offer_layer(
@@ -65,7 +63,7 @@ def admit_misses(ledger, state, observation, plan):
         if plan.credits[0] <= 0:
             return
         layer = keys[place] // experts
-        slot = find_victim(ledger, state, plan, layer, utilities[place], False)
+        slot = find_victim(ledger, state, plan, layer, utilities[place], ANY_TAU)
         if slot != NOWHERE:
             note_eviction(ledger, state, slot)
             add_prefetch(plan, keys[place], slot)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE
 from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
 from policies.movers.victims import find_victim, note_eviction
@@ -22,37 +22,41 @@ from policies.state import LAYER
 NO_LIMIT = 1e300
 
 
-@kernel
-def any_missing(utilities, expert_slot, base, above, least):
-    """True if an expert without a slot has utility > above and >= least; utilities float64
-    [experts] of the layer whose flat keys begin at `base`. Without a branch, so that it is
-    vectorised."""
-    found = 0
-    for expert in range(utilities.shape[0]):
-        utility = utilities[expert]
-        found += (utility > above) & (utility >= least) & (expert_slot[base + expert] == NOWHERE)
-    return found > 0
+@inner
+def renew_best_missing(ledger, state, layer):
+    """Set `ledger.best_missing` of `layer`: few layers change between two decisions, and looking at
+    all experts of all layers each time would take most of the mover's time."""
+    utilities, expert_slot = state.flat_utility, ledger.expert_slot
+    experts = state.utility.shape[1]
+    best = -np.inf
+    for key in range(layer * experts, (layer + 1) * experts):
+        if expert_slot[key] == NOWHERE:
+            best = max(best, utilities[key])
+    ledger.best_missing[layer] = best
+    ledger.missing_version[layer] = state.utility_version[layer]
 
 
-@kernel
+@inner
 def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     """Fill the prefetches of the plan, at most `plan.credits`, over all layers."""
     if plan.credits[0] <= 0:
         return
     utility_table, taus, quota = state.utility, state.tau, state.quota
     expert_slot, placement = ledger.expert_slot, plan.placement
+    best_missing, computed = ledger.best_missing, ledger.missing_version
+    versions = state.utility_version
     layers, experts = utility_table.shape
     running = state.clock[LAYER]
-    keys = np.empty(PREFETCH_LIMIT, np.int64)
-    priorities = np.empty(PREFETCH_LIMIT, np.float64)
-    distances = np.empty(PREFETCH_LIMIT, np.int64)
+    keys, priorities, distances = plan.candidate_key, plan.candidate_value, plan.candidate_rank
     length = np.int64(0)
     pool_floor = -1.0  # not known yet: most layers have no candidate, so it is often never needed
     for layer in range(layers):
         least = 0.0
         if use_tau:
             least = float(taus[layer])
-        if not any_missing(utility_table[layer], expert_slot, layer * experts, margin, least):
+        if computed[layer] != versions[layer]:
+            renew_best_missing(ledger, state, layer)
+        if best_missing[layer] <= margin or best_missing[layer] < least:
             continue
         if quota[layer] >= 0:
             floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)

@@ -3,12 +3,12 @@ that runs soonest."""
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import FREE, NOWHERE, READY
 from policies.plan import PREFETCH_LIMIT
 
 
-@kernel
+@inner
 def insert_candidate(keys, utilities, distances, length, key, utility, distance):
     """Insert into arrays of PREFETCH_LIMIT entries sorted by (-utility, distance, arrival).
     Returns the new length."""
@@ -31,7 +31,7 @@ def insert_candidate(keys, utilities, distances, length, key, utility, distance)
     return last + 1
 
 
-@kernel
+@inner
 def lowest_evictable(ledger, state, plan, layer, nothing):
     """Utility that a newcomer of `layer` must exceed under the layer's quota: -nothing where a FREE
     slot is due, `nothing` where no slot can be given up."""
@@ -54,14 +54,14 @@ def lowest_evictable(ledger, state, plan, layer, nothing):
     return floor
 
 
-@kernel
+@inner
 def lowest_anywhere(ledger, state, plan, below_tau, nothing):
     """The same for the whole pool."""
     utilities, taus = state.utility, state.tau
     slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
     readers, taken = ledger.slot_readers, plan.taken
     experts = utilities.shape[1]
-    flat = utilities.ravel()  # by flat key: a division for each slot would take most of the time
+    flat = state.flat_utility  # by key: a division for each slot would take most of the time
     floor = nothing
     for slot in range(slot_state.shape[0]):
         if taken[slot] != 0:

@@ -13,7 +13,7 @@ copies, and the queue is served at decisions only.
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE, READY
 from policies.movers.victims import free_slot, note_eviction
 from policies.plan import PREFETCH_LIMIT, add_prefetch
@@ -24,7 +24,7 @@ LENGTH = 1
 ENTRIES = 2
 
 
-@kernel
+@inner
 def void_entry(state, entry):
     """True if the layer of a queue entry has run again since (or runs now)."""
     layers, experts = state.utility.shape
@@ -36,13 +36,13 @@ def void_entry(state, entry):
     return pushed != last
 
 
-@kernel
+@inner
 def freeze_layer(state, layer):
     """While a layer runs its residents, needed or not, are above every level: no victims."""
     state.memory[layer, :] = float(state.queue.shape[0])
 
 
-@kernel
+@inner
 def push_layer(state, layer):
     """The layer has run: residents drop to score 0, experts of level > 0 enter the queue."""
     layers, experts = state.utility.shape
@@ -67,7 +67,7 @@ def push_layer(state, layer):
         queue[level, LENGTH] += 1
 
 
-@kernel
+@inner
 def lowest_score(ledger, state, plan):
     """Slot of the resident of lowest (score, expert) below the threshold of its layer, FREE slots
     first; NOWHERE if there is none."""
@@ -98,7 +98,7 @@ def lowest_score(ledger, state, plan):
     return best
 
 
-@kernel
+@inner
 def serve_queue(ledger, state, plan):
     """Hand out entries while there are credits and victims."""
     queue, scores = state.queue, state.memory

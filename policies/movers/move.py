@@ -4,7 +4,7 @@ draft step."""
 from __future__ import annotations
 
 from policies import kinds
-from policies.compile import kernel
+from policies.compile import inner
 from policies.movers.admit import admit_misses
 from policies.movers.by_utility import move_by_utility
 from policies.movers.code_queue import freeze_layer, push_layer, serve_queue
@@ -22,7 +22,7 @@ PROXIMITY = 0
 MARGIN = 0
 
 
-@kernel
+@inner
 def move(program, state, costs, ledger, observation, plan):
     """Append prefetches to the plan, at most `plan.credits`. The layer is `state.clock[LAYER]`, -1
     while drafting."""

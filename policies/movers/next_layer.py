@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from policies import kinds
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import NOWHERE
-from policies.movers.victims import find_victim, note_eviction
+from policies.movers.victims import ANY_TAU, find_victim, note_eviction
 from policies.plan import add_prefetch
 from policies.state import GAMMA, MOVER, PREDICTED_MISSES
 
@@ -17,7 +17,7 @@ CUTOFF = 2
 THEN_UTILITY = 3
 
 
-@kernel
+@inner
 def cutoff_layer(state, costs, rows):
     """SP-MoE's latency model: the last layer whose predicted copies still fit. Copies of layers
     0..L take L * misses * copy; the time before layer L runs is drafting + L layers. Returns the
@@ -31,7 +31,7 @@ def cutoff_layer(state, costs, rows):
     return min(layers, 1 + int(state.clock[GAMMA] * costs.draft_step_ns / excess))
 
 
-@kernel
+@inner
 def note_predicted_misses(state, ledger, observation, layer):
     """Running mean of the predicted experts of the next layer that are in no slot."""
     layers, experts = state.utility.shape
@@ -46,7 +46,7 @@ def note_predicted_misses(state, ledger, observation, layer):
     state.measured[PREDICTED_MISSES] = mean + 0.05 * (missing - mean)
 
 
-@kernel
+@inner
 def prefetch_next_layers(program, ledger, state, observation, plan, layer, cutoff):
     """Predicted and missing experts of layers layer+1 .. layer+HORIZON (below `cutoff`), nearest
     layer first; within a layer by predicted count (signal BIT: by expert number, a prediction is
@@ -76,7 +76,7 @@ def prefetch_next_layers(program, ledger, state, observation, plan, layer, cutof
                     continue
                 if plan.credits[0] <= 0 or (limit > 0 and added >= limit):
                     break
-                slot = find_victim(ledger, state, plan, ahead, np.inf, False)
+                slot = find_victim(ledger, state, plan, ahead, np.inf, ANY_TAU)
                 if slot == NOWHERE:
                     return
                 note_eviction(ledger, state, slot)

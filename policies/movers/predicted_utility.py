@@ -3,14 +3,14 @@ say which experts those layers will need in this very pass."""
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import ESTIMATOR, GAMMA, MOVER
 
 HORIZON = 1
 PATIENCE = 4  # of the estimator TokenMix
 
 
-@kernel
+@inner
 def expect_predictions(state, observation, layer):
     """Utilities of the next HORIZON layers: predicted counts for this pass, and for later ones the
     rates (`memory`)."""
@@ -21,5 +21,6 @@ def expect_predictions(state, observation, layer):
         ahead = layer + 1 + step
         if ahead >= layers:
             return
+        state.utility_version[ahead] += 1
         for expert in range(experts):
             utilities[ahead, expert] = predictions[step, expert] + later * rates[ahead, expert]

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.ledger import FREE, NOWHERE, READY
 from policies.state import LAYER, PASS
 
+# Constants as numpy numbers: numba compiles a callee once more for each Python constant.
+ANY_TAU = np.bool_(False)
 
-@kernel
+
+@inner
 def free_slot(ledger, plan):
     """The first FREE slot that the plan has not taken, or NOWHERE."""
     slot_state = ledger.slot_state
@@ -24,7 +27,7 @@ def free_slot(ledger, plan):
     return NOWHERE
 
 
-@kernel
+@inner
 def slots_held(ledger, plan, layer, experts):
     """Slots that hold or receive experts of `layer`, those added by the plan at hand included."""
     expert_slot = ledger.expert_slot
@@ -35,7 +38,7 @@ def slots_held(ledger, plan, layer, experts):
     return held
 
 
-@kernel
+@inner(allocates=True)
 def victim_over_quota(ledger, state, plan, layer):
     """The oldest (stamp, slot) of another layer that holds more than its quota, or NOWHERE."""
     stamps, quota = state.stamp, state.quota
@@ -67,7 +70,7 @@ def victim_over_quota(ledger, state, plan, layer):
     return best
 
 
-@kernel
+@inner
 def victim_in_layer(ledger, state, plan, layer, limit):
     """Slot for a new expert of `layer` under its quota. While the quota lasts: a FREE one, or one
     of a layer above its own quota (quotas may change). Then the layer's own lowest (utility, stamp,
@@ -101,7 +104,7 @@ def victim_in_layer(ledger, state, plan, layer, limit):
     return best
 
 
-@kernel
+@inner
 def victim_anywhere(ledger, state, plan, limit, below_tau):
     """Slot from the whole pool: FREE, else the lowest utility < limit (and < tau of its layer if
     `below_tau`); ties go to the layer whose next run is farthest, then to the oldest stamp.
@@ -110,11 +113,11 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
     slot = free_slot(ledger, plan)
     if slot != NOWHERE:
         return slot
-    utilities, stamps, taus = state.utility, state.stamp, state.tau
+    taus = state.tau
     slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
     readers, taken = ledger.slot_readers, plan.taken
-    layers, experts = utilities.shape
-    flat, flat_stamps = utilities.ravel(), stamps.ravel()
+    layers, experts = state.utility.shape
+    flat, flat_stamps = state.flat_utility, state.flat_stamp
     running = state.clock[LAYER]
     best = NOWHERE
     best_utility = limit
@@ -145,7 +148,7 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
     return best
 
 
-@kernel
+@inner
 def find_victim(ledger, state, plan, layer, limit, below_tau):
     """Slot for a new expert of `layer`: within the layer where it has a quota, else from the whole
     pool."""
@@ -154,7 +157,7 @@ def find_victim(ledger, state, plan, layer, limit, below_tau):
     return victim_anywhere(ledger, state, plan, limit, below_tau)
 
 
-@kernel
+@inner
 def note_eviction(ledger, state, slot):
     """Remember when the slot's present expert was dropped (read by the boundary calibration)."""
     key = ledger.slot_expert[slot]
@@ -163,7 +166,7 @@ def note_eviction(ledger, state, slot):
         state.evicted[key // experts, key % experts] = state.clock[PASS]
 
 
-@kernel
+@inner
 def slots_to_spare(ledger, state, plan, layer):
     """How many slots new experts of `layer` could get in this plan, whatever their utility."""
     slot_expert, slot_state = ledger.slot_expert, ledger.slot_state

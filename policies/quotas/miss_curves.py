@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import PASS, QUOTA, SLOTS
 
 PROFILE_PASSES = 0
 
 
-@kernel
+@inner
 def observe_depths(state, observation, layer):
     """Add this pass's activations of `layer` to its curve; call before the stamps change."""
     if state.clock[PASS] >= state.parameters[QUOTA, PROFILE_PASSES]:
@@ -36,7 +36,7 @@ def observe_depths(state, observation, layer):
         curve[layer, depth] += 1
 
 
-@kernel
+@inner(allocates=True)
 def best_division(curve, slots):
     """curve int64 [layers, experts + 1] -> int64 [layers]: slots per layer (at most `experts`) with
     the fewest misses in all; unneeded slots go to the first layers with room."""
@@ -71,8 +71,10 @@ def best_division(curve, slots):
     return share
 
 
-@kernel
+@inner(allocates=True)
 def divide_by_curves(state):
     """Once, at the start of the pass after the profile: set the quotas."""
     if state.clock[PASS] == int(state.parameters[QUOTA, PROFILE_PASSES]):
-        state.quota[:] = best_division(state.curve, state.clock[SLOTS])
+        share = best_division(state.curve, state.clock[SLOTS])
+        for layer in range(share.shape[0]):
+            state.quota[layer] = share[layer]

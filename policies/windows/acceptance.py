@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import ACCEPTED, TRIED
 
 # Before anything is seen: eight of ten accepted, with the weight of five trials.
@@ -10,7 +10,7 @@ PRIOR_RATE = 0.8
 PRIOR_TRIALS = 5.0
 
 
-@kernel
+@inner
 def observe_acceptance(state, gamma, accepted, decay):
     """A pass verified `gamma` drafted tokens and accepted the first `accepted`; positions behind
     the first refused one were not tried."""
@@ -23,7 +23,7 @@ def observe_acceptance(state, gamma, accepted, decay):
         window[ACCEPTED, position] = decay * window[ACCEPTED, position] + success
 
 
-@kernel
+@inner
 def acceptance_rate(state, position):
     """Probability that the token at `position` (from 1) is accepted, given that those before were.
     Positions never tried take the estimate over all positions."""
@@ -37,7 +37,7 @@ def acceptance_rate(state, position):
     return (state.window[ACCEPTED, position] + overall * PRIOR_TRIALS) / (own + PRIOR_TRIALS)
 
 
-@kernel
+@inner
 def expected_tokens(state, gamma):
     """Tokens that a pass with `gamma` drafted tokens commits: 1 + a1 + a1 a2 + ..."""
     total = 1.0

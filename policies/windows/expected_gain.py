@@ -7,14 +7,14 @@ longest ago is tried again, since the cache drifts.
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import LAST_RUN, PASS, RUN_NS, RUNS, WINDOW
 from policies.windows.acceptance import expected_tokens
 
 EXPLORE = 1
 
 
-@kernel
+@inner
 def observe_pass_time(state, gamma, pass_ns, decay):
     """A pass with `gamma` drafted tokens took `pass_ns`."""
     window = state.window
@@ -25,7 +25,7 @@ def observe_pass_time(state, gamma, pass_ns, decay):
     window[LAST_RUN, gamma] = state.clock[PASS]
 
 
-@kernel
+@inner
 def fit_pass_time(state, gamma_max):
     """Weighted least squares of pass time on gamma: (time at 0, time per drafted token). With one
     length seen, drafting grows in proportion and the rest by half of that."""
@@ -53,7 +53,7 @@ def fit_pass_time(state, gamma_max):
     return max(mean_ns - slope * mean_gamma, 0.1 * mean_ns), slope
 
 
-@kernel
+@inner
 def choose_by_gain(state, gamma_max):
     """gamma in 0..gamma_max; the run's own in the first passes, the neighbour of the best from time
     to time."""

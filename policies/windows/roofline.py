@@ -7,18 +7,18 @@ rate is the running mean of what was seen.
 
 from __future__ import annotations
 
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import ACTIVE, GAMMA, MISSES, TOP_K
 from policies.windows.acceptance import expected_tokens
 
 
-@kernel
+@inner
 def distinct_experts(experts, top_k, rows):
     """Expected number of distinct experts of `rows` independent rows, uniform routing."""
     return experts * (1.0 - (1.0 - top_k / experts) ** rows)
 
 
-@kernel
+@inner
 def pass_roofline_ns(state, costs, gamma):
     """Modelled time of a pass with `gamma` drafted tokens."""
     layers, experts = state.utility.shape
@@ -41,7 +41,7 @@ def pass_roofline_ns(state, costs, gamma):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def choose_by_roofline(state, costs, gamma_max):
     """gamma in 1..gamma_max with the most expected tokens per modelled time; the shorter on a tie.
     Its system always speculates."""

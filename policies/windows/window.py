@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policies import kinds
-from policies.compile import kernel
+from policies.compile import inner
 from policies.state import ACCUMULATED_NS, GAMMA, WINDOW
 from policies.windows.acceptance import observe_acceptance
 from policies.windows.expected_gain import choose_by_gain, observe_pass_time
@@ -13,7 +13,7 @@ FIXED_GAMMA = 0
 DECAY = 0
 
 
-@kernel
+@inner
 def choose_window(program, state, costs, gamma_max):
     """gamma of the coming pass, 0..gamma_max."""
     if program.window == kinds.ROOFLINE:
@@ -26,7 +26,7 @@ def choose_window(program, state, costs, gamma_max):
     return min(gamma, gamma_max)
 
 
-@kernel
+@inner
 def observe_window(program, state, accepted):
     """The pass under way committed `accepted` of its drafted tokens and one more."""
     if program.window == kinds.FIXED_WINDOW:

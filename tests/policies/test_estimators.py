@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from policies.api import Future, Shape
+from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import plain_costs
 from policies.estimators.estimate import estimate
@@ -20,6 +21,9 @@ from policies.parts import (
     Upcoming,
 )
 from policies.state import DOWN, UP, WANTED
+
+estimate = python_kernel(estimate)
+observe_rows = python_kernel(observe_rows)
 
 SHAPE = Shape(2, 4, 2, 4, 1, 8, False)
 

@@ -5,6 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policies.compile import python_kernel
 from policies.ledger import (
     ALREADY_HELD,
     BAD_EXPERT,
@@ -26,6 +27,13 @@ from policies.ledger import (
     publish,
     release_readers,
 )
+
+begin_fill = python_kernel(begin_fill)
+copies_in_flight = python_kernel(copies_in_flight)
+count_digest = python_kernel(count_digest)
+digest = python_kernel(digest)
+publish = python_kernel(publish)
+release_readers = python_kernel(release_readers)
 
 A, B, C = 0, 1, 2
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from policies.api import Shape
+from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import plain_costs
 from policies.errors import UserError
@@ -19,6 +20,12 @@ from policies.quotas.even import even_quota
 from policies.quotas.miss_curves import best_division
 from policies.quotas.shallow import shallow_quota
 from policies.quotas.whole_layers import whole_layers_quota
+
+estimate = python_kernel(estimate)
+begin_fill = python_kernel(begin_fill)
+find_victim = python_kernel(find_victim)
+observe_rows = python_kernel(observe_rows)
+best_division = python_kernel(best_division)
 
 
 def hits_of(curve, share):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from policies.api import Shape
+from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import plain_costs
 from policies.parts import AllCpu, ExpectedGain, FixedWindow, NoEstimator, Roofline, Still
@@ -11,6 +12,13 @@ from policies.state import ACCUMULATED_NS, ACTIVE, MISSES
 from policies.windows.acceptance import acceptance_rate, expected_tokens, observe_acceptance
 from policies.windows.expected_gain import fit_pass_time
 from policies.windows.roofline import distinct_experts, pass_roofline_ns
+
+acceptance_rate = python_kernel(acceptance_rate)
+expected_tokens = python_kernel(expected_tokens)
+observe_acceptance = python_kernel(observe_acceptance)
+fit_pass_time = python_kernel(fit_pass_time)
+distinct_experts = python_kernel(distinct_experts)
+pass_roofline_ns = python_kernel(pass_roofline_ns)
 
 SHAPE = Shape(4, 32, 4, 16, 1, 8, False)
 

@@ -5,6 +5,7 @@ import pytest
 
 from policies.api import CPU, FETCH, GPU, STREAM, Routing, Shape
 from policies.balancers.split import split_misses
+from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import CountedLink, plain_costs
 from policies.ledger import READY, begin_fill
@@ -19,6 +20,9 @@ from policies.parts import (
     StreamMisses,
 )
 from policies.session import Session
+
+split_misses = python_kernel(split_misses)
+begin_fill = python_kernel(begin_fill)
 
 EXPERTS = 12
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from policies.api import Shape
+from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import plain_costs
 from policies.estimators.estimate import estimate
@@ -20,6 +21,10 @@ from policies.parts import (
     TokenMix,
     Workload,
 )
+
+estimate = python_kernel(estimate)
+learn_tokens = python_kernel(learn_tokens)
+observe_rows = python_kernel(observe_rows)
 
 SHAPE = Shape(2, 4, 1, 6, 1, 3, False)
 

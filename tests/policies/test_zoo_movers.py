@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from policies.api import Shape
+from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import plain_costs
 from policies.ledger import FREE, READY, begin_fill, new_ledger
@@ -15,6 +16,16 @@ from policies.observation import new_observation
 from policies.parts import ByResidency, CodeQueue, Inertia, NextLayer, Recency, Still
 from policies.plan import clear_plan, new_plan
 from policies.state import GAMMA, LAYER, PASS, PREDICTED_MISSES
+
+begin_fill = python_kernel(begin_fill)
+move_by_utility = python_kernel(move_by_utility)
+freeze_layer = python_kernel(freeze_layer)
+push_layer = python_kernel(push_layer)
+serve_queue = python_kernel(serve_queue)
+move = python_kernel(move)
+cutoff_layer = python_kernel(cutoff_layer)
+prefetch_next_layers = python_kernel(prefetch_next_layers)
+clear_plan = python_kernel(clear_plan)
 
 SHAPE = Shape(3, 4, 1, 4, 1, 3, False)
 

@@ -9,6 +9,7 @@ import torch
 from offload_setup import ForcedPolicy, fast_standin, flat_costs, random_arena
 
 from policies.api import CPU, FETCH, GPU, Routing, Shape
+from policies.compile import python_kernel
 from policies.decision import DEMAND, PREFETCH, STREAMED
 from policies.ledger import begin_fill, publish
 from policies.session import Session
@@ -19,6 +20,9 @@ from runtime.host_arena import HostArena
 from runtime.slots import SlotPool, slot_name
 from runtime.standin import StandIn
 from runtime.transfers import Transfers
+
+begin_fill = python_kernel(begin_fill)
+publish = python_kernel(publish)
 
 LAYOUT = ExpertLayout(layers=2, experts=4, hidden=16, width=16, dtype=torch.float32)
 SLOTS, STAGING = 2, 1
