@@ -15,7 +15,7 @@ from tests.simulator.scenarios import long_costs, scenario
 from traces.metrics import Metrics, metrics
 from traces.synthetic_replay import BankReplay, BankShape
 
-POLICIES = ("spac", "lru_cpu", "lru_fetch", "stream_active", "hybrimoe", "all_cpu")
+POLICIES = ("spac", "lru_cpu", "lru_fetch", "stream_active", "fiddler", "all_cpu")
 SHAPE = BankShape(layers=6, experts=32, top_k=4, requests=3, tokens=300)
 SETTINGS = SimulationSettings(gamma=4, slots=48)
 
