@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long bench verify-dense readme lint clean gpu-check overhead
+.PHONY: help demo test test-long bench scale verify-dense readme lint clean gpu-check overhead
 
 help:
 	@echo "make demo       record, compare, draw and run the winner, a minute or two; more the first time, while kernels compile"
 	@echo "make test       lint, types, import rules, tests"
 	@echo "make test-long  the long studies too"
 	@echo "make bench      measure engines, caches, solvers, decisions, start and grid; keep the results"
+	@echo "make scale      play 10 million tokens at 48 layers x 128 experts: memory, and cost of the last tenth"
 	@echo "make verify-dense  dense replay against decoding really run at gamma 1, 2, 4, 8 on 40 prompts"
 	@echo "make readme     play the README's comparison again and rewrite its table and picture"
 	@echo "make gpu-check  everything that needs a GPU, in under eight minutes; JSON in experiments/results/gpu"
@@ -39,6 +40,9 @@ test-long: lint
 bench: $(STAMP)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/spac bench copy_to=experiments/results/bench
+
+scale: $(STAMP)
+	$(BIN)/python -m experiments.benchmarks.scale 10000000 spac
 
 verify-dense: $(STAMP)
 	$(BIN)/python -m runtime.dense_verification

@@ -61,20 +61,21 @@ numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
 )
 
 
-# No run-time allocation: taking an array out of a record would cost two atomic reference counts.
 # Division as in numpy: nothing to raise. No fast-math, no threads: the same bytes everywhere.
 OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 
 
-def kernel(function: Any = None, *, allocates: bool = False) -> Any:
+def kernel(function: Any = None, *, allocates: bool = True) -> Any:
     """Compile `function` with numba, to be called from Python and from kernels; cached on disk.
-    Only one that `allocates` may make arrays."""
+    What makes no arrays and takes records of them should say `allocates=False`: taking an array out
+    of a record then costs no atomic reference counts."""
     return _compiled(function, allocates)
 
 
 def inner(function: Any = None, *, allocates: bool = False) -> Any:
     """Like `kernel`, to be called from kernels only: the code that unpacks Python's arguments, more
-    than half of what is compiled for a small function, is left out. Tests call `python_kernel`."""
+    than half of what is compiled for a small function, is left out. Tests call `python_kernel`.
+    Only one that `allocates` may make arrays."""
     return _compiled(function, allocates, no_cpython_wrapper=True)
 
 

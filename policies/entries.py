@@ -9,7 +9,7 @@ from policies.compile import kernel
 from policies.records import decide_draft, decide_layer, decide_leaving
 
 
-@kernel
+@kernel(allocates=False)
 def open_layer(
     ledger, observation, plan, costs, layer, experts, weights, predicted, slots, generations, landed
 ):
@@ -20,37 +20,37 @@ def open_layer(
     )  # fmt: skip
 
 
-@kernel
+@kernel(allocates=False)
 def close_layer(ledger, observation, plan, layer, staging, launch_early, credits):
     """policies.kernels.close_layer."""
     return kernels.close_layer(ledger, observation, plan, layer, staging, launch_early, credits)
 
 
-@kernel
+@kernel(allocates=False)
 def new_demand_copies(plan):
     """policies.kernels.new_demand_copies."""
     return kernels.new_demand_copies(plan)
 
 
-@kernel
+@kernel(allocates=False)
 def open_moves(ledger, plan, cap, slots, generations, landed):
     """policies.kernels.open_moves."""
     return kernels.open_moves(ledger, plan, cap, slots, generations, landed)
 
 
-@kernel
+@kernel(allocates=False)
 def apply_prefetches(ledger, plan, credits):
     """policies.validate.apply_prefetches."""
     return validate.apply_prefetches(ledger, plan, credits)
 
 
-@kernel
+@kernel(allocates=False)
 def release_readers(records):
     """policies.ledger.release_readers of a ledger."""
     ledger.release_readers(records)
 
 
-@kernel
+@kernel(allocates=False)
 def enter_layer(
     program, state, costs, ledger, observation, plan, layer, staging, launch_early,
     experts, weights, predicted, slots, generations, landed,
@@ -62,7 +62,7 @@ def enter_layer(
     )  # fmt: skip
 
 
-@kernel
+@kernel(allocates=False)
 def leave_layer(
     program, state, costs, ledger, observation, plan, layer, slots, generations, landed
 ):
@@ -72,7 +72,7 @@ def leave_layer(
     )  # fmt: skip
 
 
-@kernel
+@kernel(allocates=False)
 def draft_step(
     program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
 ):

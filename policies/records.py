@@ -73,7 +73,7 @@ def decide_draft(
 
 
 # A packed object is reference-counted, so whoever takes arrays out of one counts references.
-@kernel(allocates=True)
+@kernel
 def enter_layer(
     records, layer, staging, launch_early, experts, weights, predicted, slots, generations, landed
 ):
@@ -85,7 +85,7 @@ def enter_layer(
     )  # fmt: skip
 
 
-@kernel(allocates=True)
+@kernel
 def leave_layer(records, layer, slots, generations, landed):
     """policies.kernels.leave_layer."""
     return decide_leaving(
@@ -94,7 +94,7 @@ def leave_layer(records, layer, slots, generations, landed):
     )  # fmt: skip
 
 
-@kernel(allocates=True)
+@kernel
 def draft_step(records, draft_ns_left, slots, generations, landed):
     """policies.kernels.draft_step."""
     return decide_draft(

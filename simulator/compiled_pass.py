@@ -30,7 +30,7 @@ AT_PASS = 3
 OTHER_GAMMA = 51  # the trace cannot be played at the window that the policy chose
 
 
-@kernel
+@kernel(allocates=False)
 def play_passes(
     program, state, costs, ledger, observation, plan, rules, machine, buffers, data, scratch,
     pass_copies,

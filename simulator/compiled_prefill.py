@@ -17,7 +17,7 @@ from traces.runlog_schema import PREFILL_PHASE
 TOO_OFTEN = 50
 
 
-@kernel(allocates=True)
+@kernel
 def play_prefill(machine, buffers, costs, rules, layers, experts, prompt):
     """One pass over `prompt`, uint16 [P, L, K]. Returns OK or TOO_OFTEN."""
     clock, copies, slot_copy = machine.clock, machine.copies, machine.slot_copy

@@ -23,7 +23,7 @@ from policies.compile import inner, kernel
 NONE = -1
 
 
-@kernel(allocates=True)
+@kernel
 def lru_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # pragma: no cover
     """Hits of an LRU cache; tokens int64 [n, k]."""
     count, k = tokens.shape
@@ -65,7 +65,7 @@ def lru_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # 
     return hits
 
 
-@kernel(allocates=True)
+@kernel
 def lfu_hits(tokens: NDArray[np.int64], experts: int, capacity: int) -> int:  # pragma: no cover
     """Hits of an LFU cache; tokens int64 [n, k]."""
     count, k = tokens.shape
@@ -131,7 +131,7 @@ def _append(expert, number, touches, after, before, head, tail):  # type: ignore
         after[last] = expert
 
 
-@kernel(allocates=True)
+@kernel
 def belady_hits(
     tokens: NDArray[np.int64], experts: int, capacity: int, load_all: bool = False
 ) -> int:  # pragma: no cover
@@ -177,7 +177,7 @@ def belady_hits(
     return hits
 
 
-@kernel(allocates=True)
+@kernel
 def next_uses(tokens: NDArray[np.int64], experts: int, never: int):  # type: ignore[no-untyped-def]
     """int64 [n, k]: the token that uses the same expert next, or `never`."""
     count, k = tokens.shape

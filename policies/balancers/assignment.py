@@ -29,7 +29,7 @@ MISSING = 2
 NO_LIMIT = 1 << 60
 
 
-@kernel(allocates=True)
+@kernel
 def solve_assignment(
     kind, available, forced, cpu_ns, gpu_ns, gpu_start_ns, link_free_ns, copy_ns, cpu_extra_ns,
     copies_allowed, node_limit, chosen,

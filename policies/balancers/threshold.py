@@ -23,7 +23,7 @@ IO_SHARE = 1
 FIXED_TAU = 2  # > 0: no program, this threshold
 
 
-@kernel
+@kernel(allocates=False)
 def solve_threshold(members, missing, cpu_ns, gpu_ns, copies_allowed, slots_allowed):
     """Exact solution. members, missing int64 [K + 1]: experts, and experts without a slot, per
     level; cpu_ns, gpu_ns by token

@@ -5,7 +5,7 @@ from __future__ import annotations
 from policies.compile import kernel
 
 
-@kernel
+@kernel(allocates=False)
 def start_fixed(state):
     """Utilities at reset; they never change."""
     for layer in range(state.utility.shape[0]):

@@ -45,7 +45,7 @@ def observe_inertia(program, state, observation, layer):
             utilities[layer, expert] = max(0.0, level - 1.0)
 
 
-@kernel
+@kernel(allocates=False)
 def start_boundaries(state):
     """Thresholds in force at reset: the parameters as given."""
     state.clock[UP] = int(state.parameters[ESTIMATOR, UP_START])

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
-from policies.compile import KEPT, KEPT_S, open_cache, prune
+from policies.compile import KEPT, KEPT_S, inner, kernel, open_cache, prune, python_kernel
 from policies.sources import ROOT, kernel_hash, kernel_sources
 
 PROGRAM = """
@@ -156,3 +158,32 @@ def test_a_new_cache_makes_room(tmp_path: Path) -> None:
     old = [aged(tmp_path, f"{number:016x}", 1000.0 + number) for number in range(KEPT + 2)]
     open_cache(tmp_path, "a" * 16)
     assert sum(path.exists() for path in old) == KEPT - 1
+
+
+def counted(number):
+    table = np.zeros(number, np.int64)
+    for place in range(number):
+        table[place] = place
+    return table[number - 1]
+
+
+def test_a_kernel_that_says_so_makes_no_arrays() -> None:
+    with pytest.raises(NumbaError, match=r"Only accept returning of array|NRT required"):
+        kernel(allocates=False)(counted)(3)
+    assert kernel(counted)(3) == 2
+
+
+def test_division_by_zero_raises_nothing() -> None:
+    @kernel
+    def share(part, whole):
+        return part / whole
+
+    assert np.isnan(share(0.0, 0.0)) and share(1.0, 0.0) == np.inf
+
+
+def test_an_inner_kernel_is_for_kernels_and_has_a_way_for_tests() -> None:
+    @inner
+    def doubled(number):
+        return 2 * number
+
+    assert python_kernel(doubled)(21) == 42

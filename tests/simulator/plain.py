@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def kernel(function: Any = None, *, allocates: bool = False) -> Any:
+def kernel(function: Any = None, *, allocates: bool = True) -> Any:
     """The function itself."""
     return kernel if function is None else function
 
