@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.compile import inner, kernel
+from policies.compile import kernel
 
 RESIDENT = 0
 UNDER_WAY = 1
@@ -154,7 +154,7 @@ def solve_assignment(
     return best, best_copies, nodes
 
 
-@inner
+@kernel(allocates=False)
 def join_of(
     kind, available, cpu_ns, gpu_ns, gpu_start_ns, link_free_ns, copy_ns, cpu_extra_ns, chosen
 ):

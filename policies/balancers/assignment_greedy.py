@@ -9,10 +9,10 @@ rows is copied, and the next, as long as the simulated join gets shorter.
 from __future__ import annotations
 
 from policies.balancers.assignment import MISSING, UNDER_WAY, join_of
-from policies.compile import inner
+from policies.compile import kernel
 
 
-@inner
+@kernel(allocates=False)
 def solve_greedily(
     kind, available, forced, cpu_ns, gpu_ns, gpu_start_ns, link_free_ns, copy_ns, cpu_extra_ns,
     copies_allowed, chosen,
@@ -46,7 +46,7 @@ def solve_greedily(
     )
 
 
-@inner
+@kernel(allocates=False)
 def solve_by_gain(
     kind, available, forced, cpu_ns, gpu_ns, gpu_start_ns, link_free_ns, copy_ns, cpu_extra_ns,
     copies_allowed, chosen,

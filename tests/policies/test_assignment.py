@@ -9,7 +9,6 @@ import pytest
 from policies.balancers.assignment import MISSING, RESIDENT, join_of, solve_assignment
 from policies.balancers.assignment_greedy import solve_by_gain, solve_greedily
 from policies.balancers.assignment_reference import solve_assignment_reference
-from policies.compile import python_kernel
 from tests.policies.assignment_instances import (
     NO_NODE_LIMIT,
     Instance,
@@ -19,10 +18,6 @@ from tests.policies.assignment_instances import (
     physics,
     solve,
 )
-
-join_of = python_kernel(join_of)
-solve_by_gain = python_kernel(solve_by_gain)
-solve_greedily = python_kernel(solve_greedily)
 
 
 def reference(one: Instance) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from test_host_arena import computed, load, named, random_parts, reference, writ
 from test_speculative import GREEDY, PROMPT, scripts
 
 from policies.api import GPU, Routing, Shape
+from policies.compile import python_kernel
 from policies.errors import UserError
 from policies.ledger import FILLING, OK, READY, begin_fill, new_ledger, publish, release_readers
 from policies.session import Session
@@ -26,6 +27,10 @@ from runtime.standin import StandIn
 from runtime.standin_link import Link
 from runtime.stopping import StopRule
 from runtime.transfers import Transfers
+
+begin_fill = python_kernel(begin_fill)
+publish = python_kernel(publish)
+release_readers = python_kernel(release_readers)
 
 END = 5
 
