@@ -28,6 +28,7 @@ from runtime.device import DeviceError
 from runtime.engine import OffloadedEngine
 from runtime.failures import as_device_error
 from runtime.hazards import HazardChecker
+from runtime.host_cores import reserve_cores
 from runtime.prompts import Prompt
 from runtime.tokenizers import tokenizer_hash
 from traces.atomic import write_atomically
@@ -52,6 +53,8 @@ def run(config: DictConfig) -> int:
     if choice.facts.hidden < SMALL:
         # A second thread would wait in a spin barrier for longer than it computes.
         torch.set_num_threads(1)
+    elif not choice.on_standin:
+        reserve_cores()
     if choice.plan == ONLY:
         show_plan_only(choice, plan_of(choice), console)
         return 0

@@ -58,12 +58,6 @@ class Cuda:
         return -(-size // PAGE) * PAGE
 
     def alloc_host(self, size: int, unit: int = 1) -> torch.Tensor:
-        available = available_host_bytes()
-        if size > available:
-            raise UserError(
-                f"{size} bytes of page-locked memory asked for, {available} are available; use a "
-                "smaller model, dtype=bfloat16, or close other programs"
-            )
         return self._pinned.alloc(size, unit).memory
 
     def alloc_device(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -68,7 +68,7 @@ class EngineCore:
         self._keep_device = keep_device
         self.log_path = None if log is None else Path(log)
         layout = parts.arena.layout
-        pool = SlotPool(layout, settings.slots, settings.staging, device)
+        self._pool = pool = SlotPool(layout, settings.slots, settings.staging, device)
         self.transfers = Transfers(device, parts.arena, pool)
         shape = settings.shape(layout.layers, layout.experts, parts.top_k)
         self.session = Session(policy, shape, costs, self.transfers)
@@ -117,6 +117,7 @@ class EngineCore:
             self._cpu.stop()
         else:
             self._stop()
+        self._pool.free()
         if self.log_path is not None:
             self.log.builder.close()
             write_observations(self.log_path / FILE_NAME, self.observations)

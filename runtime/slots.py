@@ -58,3 +58,9 @@ class SlotPool:
             if event is not None:
                 device.wait(stream, event)
             device.poison(self.rows[slot], stream, writes=(slot_name(slot),))
+
+    def free(self) -> None:
+        """Give the memory back: the next engine on the device needs as much again. Nothing may be
+        on its way into or out of a slot.
+        """
+        self.rows, self._weights = self.rows.new_empty((0, self.layout.row_bytes)), []

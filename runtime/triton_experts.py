@@ -33,7 +33,8 @@ def _chosen_rows(experts, number, rows, top_k, ROWS: tl.constexpr, PLACES: tl.co
     return row, chosen, tl.sum(tl.where(hit, place[None, :], 0), axis=1)
 
 
-@triton.jit
+# Otherwise a pass with another number of rows could wait for a compiler.
+@triton.jit(do_not_specialize=["rows"])
 def gate_up_silu(
     hidden, experts, slot_of, pool, middle, rows, top_k, hidden_size, width, row_stride,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PLACES: tl.constexpr,
@@ -76,7 +77,7 @@ def gate_up_silu(
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def down(
     middle, experts, slot_of, pool, contributions, rows, top_k, hidden_size, width, row_stride,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PLACES: tl.constexpr,
@@ -118,7 +119,7 @@ class TritonExperts:
     def __init__(self, pool: SlotPool) -> None:
         layout = pool.layout
         self._hidden, self._width, self._dtype = layout.hidden, layout.width, layout.dtype
-        self._rows = pool.rows.view(layout.dtype)
+        self._pool = pool
         # Triton's interpreter multiplies bfloat16 as if it were integers.
         self._widen = not isinstance(down, triton.JITFunction)
         self._inner = INNER_BYTES // layout.dtype.itemsize
@@ -134,8 +135,9 @@ class TritonExperts:
         """See `runtime.slot_kernels.SlotKernel`."""
         rows, top_k = experts.shape
         hidden, experts = hidden.contiguous(), experts.contiguous()
+        slots = self._pool.rows.view(self._dtype)
         middle = hidden.new_empty(rows, top_k, self._width)
-        sizes = (rows, top_k, self._hidden, self._width, self._rows.stride(0))
+        sizes = (rows, top_k, self._hidden, self._width, slots.stride(0))
         blocks = {
             "ROWS": ROWS, "COLUMNS": COLUMNS, "INNER": self._inner,
             "PLACES": triton.next_power_of_2(top_k), "WIDEN": self._widen,
@@ -143,5 +145,5 @@ class TritonExperts:
         high = triton.cdiv(rows, ROWS)
         gate_grid = (len(slot_of), triton.cdiv(self._width, COLUMNS), high)
         down_grid = (len(slot_of), triton.cdiv(self._hidden, COLUMNS), high)
-        gate_up_silu[gate_grid](hidden, experts, slot_of, self._rows, middle, *sizes, **blocks)
-        down[down_grid](middle, experts, slot_of, self._rows, contributions, *sizes, **blocks)
+        gate_up_silu[gate_grid](hidden, experts, slot_of, slots, middle, *sizes, **blocks)
+        down[down_grid](middle, experts, slot_of, slots, contributions, *sizes, **blocks)

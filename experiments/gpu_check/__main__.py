@@ -77,9 +77,16 @@ def _finished(child: children.Child | None) -> dict[str, Any]:
 
 def _one(given: argparse.Namespace) -> int:
     """A section, in the child."""
+    import torch
+
     from experiments.gpu_check.failure import SectionFailed
     from experiments.gpu_check.setup import Setup
+    from runtime.host_cores import reserve_cores
 
+    if given.small:
+        torch.set_num_threads(1)
+    else:
+        reserve_cores()
     (section,) = (one for one in SECTIONS if one.name == given.section)
     told: dict[str, Any]
     try:

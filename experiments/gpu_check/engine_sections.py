@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from experiments.gpu_check.failure import SectionFailed
-from experiments.gpu_check.setup import DISTINCT, POLICIES, ROWS, Setup
+from experiments.gpu_check.setup import POLICIES, ROWS, Setup
 from policies.api import Routing
 from policies.session import Session
 from policies.sources import source_hash
@@ -23,6 +23,7 @@ from runtime.engine import OffloadedEngine
 from runtime.engine_settings import EngineSettings, slots_of_ratio
 from runtime.forced_runs import run_policies, run_policy
 from runtime.lossless import prove_lossless
+from runtime.random_model import RandomModel
 from runtime.target_model import open_target_model
 from runtime.tiny import make_tiny_pair
 from simulator.compiled import simulate_compiled
@@ -105,9 +106,9 @@ def texts(setup: Setup) -> dict[str, Any]:
 
 def layers(setup: Setup) -> dict[str, Any]:
     """Times of the parts of a layer with forced routing, by policy and launch."""
-    found: dict[str, Any] = {"note": _note(setup), "slots": setup.slots, "gamma": setup.gamma}
     device = setup.open(early=True)
     model, replay = setup.random_model(device), setup.replay("code", requests=1)
+    found: dict[str, Any] = {"note": _note(model), "slots": setup.slots, "gamma": setup.gamma}
     for name in ("all_cpu", "lru_fetch", "spac"):
         for early in (False, True):
             settings = setup.settings(launch_early=early)
@@ -137,7 +138,7 @@ def validation(setup: Setup) -> dict[str, Any]:
             for name, runs in logs.items()]  # fmt: skip
     times = [row.predicted_seconds for row in rows], [row.measured_seconds for row in rows]
     return {
-        "note": _note(setup),
+        "note": _note(model),
         "calibration": calibration.as_data(),
         "policies": [
             {**asdict(row), "error": row.error, "noise": row.noise,
@@ -158,6 +159,7 @@ def _texts_of(
         device = setup.open(early)
         place, costs = str(device.torch_device), setup.costs()
         plain = open_target_model(pair / "target", place)
+        plain.module.set_experts_implementation("eager")  # the grouped ones want bfloat16 there
         slots = slots_of_ratio(0.3, len(plain.facts.moe_layers), plain.facts.experts)
         settings = EngineSettings(slots=slots, gamma=3, launch_early=early)
         policy = POLICIES["lru_fetch"]()
@@ -212,11 +214,6 @@ def _tokens_per_second(runs: list[RunLog]) -> float:
     return float(np.median([metrics(log).tokens_per_second for log in runs]))
 
 
-def _note(setup: Setup) -> str:
-    shape = setup.shape
-    if setup.small:
-        return f"{shape.name}: {shape.distinct} distinct layers used in turn for {shape.layers}"
-    return (
-        f"{shape.name} with random weights and forced routing: {DISTINCT} distinct layers, used in "
-        f"turn for {shape.layers}; together larger than any cache"
-    )
+def _note(model: RandomModel) -> str:
+    size = model.arena.rows.nbytes / 2**30
+    return f"{model.shape.name}, forced routing, {model.note}: {size:.2f} GiB of experts"

@@ -169,3 +169,12 @@ def test_the_same_numbers_as_late_to_the_bit(tiny: LoadedPair) -> None:
                 outputs[-1].append(e.target.forward(window))
                 e.listener.end_pass(0, window[:1])
     assert all(torch.equal(a, b) for a, b in zip(*outputs, strict=True))
+
+
+def test_a_closed_engine_gives_its_slots_back(tiny: LoadedPair) -> None:
+    """The next one on the same GPU needs as much again."""
+    with tiny_engine(tiny.path, ForcedPolicy("FETCH")) as engine:
+        texts_of(engine, [Prompt("one", (10, 20, 30))])
+        pool = engine._core._pool
+        assert pool.rows.numel() > 0
+    assert pool.rows.numel() == 0 and pool.rows.untyped_storage().nbytes() == 0
