@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long bench scale verify-dense readme lint clean gpu-check overhead
+.PHONY: help demo test test-long bench scale verify-dense readme lint clean gpu-check overhead validation
 
 help:
 	@echo "make demo       record, compare, draw and run the winner, a minute or two; more the first time, while kernels compile"
@@ -17,6 +17,7 @@ help:
 	@echo "make readme     play the README's comparison again and rewrite its table and picture"
 	@echo "make gpu-check  everything that needs a GPU, in under eight minutes; JSON in experiments/results/gpu"
 	@echo "make overhead   what a layer costs the host, and how busy a link is that all wait for"
+	@echo "make validation  calibrate, run seven policies for real on both clocks of the stand-in, compare with the simulator; keep the results"
 	@echo "make lint       ruff, mypy and the import rules alone"
 	@echo "make clean      remove the environment and caches; outputs/ stays"
 
@@ -57,6 +58,10 @@ gpu-check:
 
 overhead: $(STAMP)
 	$(BIN)/python -m experiments.host_overhead
+
+# On an idle machine: whoever else works on it is in the measured times.
+validation: $(STAMP)
+	$(BIN)/spac validate keep=experiments/results/validation
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

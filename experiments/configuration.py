@@ -95,15 +95,18 @@ def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
     overrides = translate(command, overrides)
     with initialize_config_module(config_module="conf", version_base="1.3"):
         config = compose(config_name=command.name, overrides=overrides)
-    if machine is not None:
-        with open_dict(config):
-            config["hardware"] = read_hardware(machine)
-    return finish(command, config, values)
+    return finish(command, config, values, machine)
 
 
-def finish(command: Command, config: DictConfig, values: dict[str, str]) -> DictConfig:
-    """`config` with the user's names of keys, and the values that bypass Hydra's grammar."""
+def finish(
+    command: Command, config: DictConfig, values: dict[str, str], machine: Path | None = None
+) -> DictConfig:
+    """`config` with the user's names of keys, the values that bypass Hydra's grammar, and the
+    hardware profile in the file `machine`, if any.
+    """
     with open_dict(config):
+        if machine is not None:
+            config["hardware"] = read_hardware(machine)
         for shown, inner in command.renamed.items():
             config[shown] = config.pop(inner)
     for key, value in values.items():

@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 
 from experiments.commands import Command
 from experiments.configuration import finish, split_words, translate
+from experiments.profile_file import take_profile
 from policies.errors import UserError
 
 # Commands make their own output folders, so Hydra's are switched off. A user may override these.
@@ -26,11 +27,12 @@ QUIET = (
 def run_jobs(command: Command, words: Sequence[str], task: Callable[[DictConfig], int]) -> int:
     """Run all jobs; exit code 0 only if every job gave 0."""
     values, overrides = split_words(command, words)
+    machine, overrides = take_profile(overrides)
     overrides = translate(command, overrides)
     codes: list[int] = []
 
     def job(config: DictConfig) -> None:
-        code = task(finish(command, config, values))
+        code = task(finish(command, config, values, machine))
         codes.append(code)
         if code:
             raise UserError(f"a job of {command.name} ended with exit code {code}")

@@ -168,7 +168,8 @@ def validate_table(
         )
         agreements.append(agreement(policy.label, predicted, measured[policy.label]))
         tick(policy.label)
-    return Validation(name, choice.note(), agreements, logical, goal, os.getloadavg()[0])
+    note = f"{choice.note()}; {model.note}"
+    return Validation(name, note, agreements, logical, goal, os.getloadavg()[0])
 
 
 def ticks(policies: int, repeats: int) -> int:

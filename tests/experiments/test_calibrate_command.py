@@ -50,6 +50,11 @@ def test_a_profile_is_measured_and_taken(spac: Spac, dense_trace: Path) -> None:
         "policy=lru_cpu",
     )  # fmt: skip
     assert simulated.code == 0, simulated.err
+    several = spac(
+        "simulate", "-m", f"trace={dense_trace}", "model=trace", f"hardware={folder}", "gamma=1,2",
+        "policy=lru_cpu",
+    )  # fmt: skip
+    assert several.code == 0, several.err
 
 
 def read_model(name: str) -> dict:
