@@ -7,6 +7,7 @@ driver are counted, not timed.
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -218,6 +219,7 @@ def main() -> int:
         "note": NOTE,
         "model": setup.model.name,
         "hardware": setup.hardware.name,
+        "load_average": round(os.getloadavg()[0], 1),
         "goal": f"share_of_pass <= {GOAL_SHARE}",
         "policies": against_a_pass(setup, NAMES, given.passes),
         "link_goal": f"busy_share >= {GOAL_BUSY}",
