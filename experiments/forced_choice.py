@@ -73,7 +73,7 @@ class ForcedChoice:
         if link is None:
             profile = self.hardware.link
             link = Link(profile.bytes_per_second, profile.latency_ns)
-        return open_device(self.device_name, link)
+        return open_device(self.device_name, link, None, self.settings.launch_early)
 
     def build(self, device: Device) -> RandomModel:
         """The model on `device`."""

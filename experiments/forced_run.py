@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from experiments.configuration import whole_number
@@ -16,6 +16,7 @@ from experiments.policy_choice import PolicyChoice
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.record import SMALL
+from experiments.winner import Winner
 from policies.errors import UserError
 from runtime.device import DeviceError
 from runtime.devices import STANDIN, device_kind
@@ -24,15 +25,23 @@ from traces.atomic import write_atomically
 from traces.metrics import metrics
 from traces.runlog import read_runlog
 
-ONLY_WITHOUT = ("prompt", "prompts", "target", "draft_path")
+# Keys of decoding, with the values that change nothing.
+OF_DECODING = {
+    "prompt": (None,), "prompts": (None,), "workload": (None,), "stop": (None,), "target": (None,),
+    "draft_path": (None,), "context": (None,), "max_new_tokens": (64,), "experts": ("same",),
+    "plan": ("shown",), "proofs": (None, False),
+}  # fmt: skip
+OF_FORCING = {"trace": None, "distinct_layers": None, "slow_motion": 1}
 
 
-def run_forced(config: DictConfig, policy: PolicyChoice, folder: Path) -> int:
+def run_forced(
+    config: DictConfig, policy: PolicyChoice, winner: Winner | None, folder: Path
+) -> int:
     """Run, print figures; keep run log and metrics.json in `folder`. Exit code 1 if the device
     fails.
     """
     console = Console()
-    choice = forced_choice_of(config)
+    choice = forced_choice_of(config, winner)
     if choice.shape.hidden < SMALL:
         torch.set_num_threads(1)
     digest = choice.workload.trace.digest
@@ -79,11 +88,26 @@ def run_forced(config: DictConfig, policy: PolicyChoice, folder: Path) -> int:
     return 0
 
 
-def forced_choice_of(config: DictConfig) -> ForcedChoice:
+def refuse_idle(config: DictConfig) -> None:
+    """UserError for a key of forced routing in a run that decodes."""
+    for key, idle in OF_FORCING.items():
+        if config[key] != idle:
+            raise UserError(f"{key}={config[key]} changes nothing without mode=forced")
+
+
+def forced_choice_of(config: DictConfig, winner: Winner | None = None) -> ForcedChoice:
     """What `spac run` is asked to force; UserError where keys do not go together."""
-    given = [key for key in ONLY_WITHOUT if config.get(key) is not None]
-    if given:
-        raise UserError(f"{given[0]}= has no meaning with mode=forced, which plays a trace")
+    for key, idle in OF_DECODING.items():
+        if config.get(key) not in idle:
+            raise UserError(
+                f"{key}={config[key]} has no meaning with mode=forced, which plays a trace"
+            )
+    if config["launch"] not in ("late", "early"):
+        raise UserError(f"launch={config['launch']}: must be late or early")
+    if winner is not None:
+        given = {"cache_ratio": winner.cache_ratio, "gamma": winner.gamma}
+        unset = {key: value for key, value in given.items() if config[key] is None}
+        config = OmegaConf.merge(config, unset)  # type: ignore[assignment]
     hardware = hardware_from(config)
     on_standin = device_kind(str(config["device"]))[0] == STANDIN
     paced = on_standin if config["paced"] is None else bool(config["paced"])

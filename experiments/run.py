@@ -10,7 +10,7 @@ from rich.console import Console
 
 from experiments import proofs
 from experiments.chat import note
-from experiments.forced_run import run_forced
+from experiments.forced_run import refuse_idle, run_forced
 from experiments.generation import Serve, open_engine, server
 from experiments.interrupts import Interrupts
 from experiments.memory_table import ONLY, plan_line, plan_of, show_plan_only
@@ -43,10 +43,9 @@ def run(config: DictConfig) -> int:
     The keys are explained in conf/run.yaml. Exit code 1 if a proof fails.
     """
     if config["mode"] == FORCED:
-        policy = choose_policy(
-            config, None if config["winner"] is None else read_winner(config["winner"])
-        )
-        return run_forced(config, policy, _folder(config))
+        winner = None if config["winner"] is None else read_winner(config["winner"])
+        return run_forced(config, choose_policy(config, winner), winner, _folder(config))
+    refuse_idle(config)
     choice = choose_run(config)
     # Answers alone go to standard output, so that they can be piped on.
     console = Console(stderr=choice.source != "workload")

@@ -39,7 +39,9 @@ def test_a_padded_run_takes_the_time_of_another_machine(spac: Spac, dense_trace:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("prompt=hello",), "prompt= has no meaning with mode=forced"),
+        (("prompt=hello",), "prompt=hello has no meaning with mode=forced"),
+        (("experts=int8",), "experts=int8 has no meaning"),
+        (("launch=soon",), "launch=soon"),
         (("model=mixtral-8x7b",), "no multiple of the trace's 16"),
         (("slow_motion=0",), "slow_motion=0"),
         (("policy=belady",), "only the simulator"),
@@ -54,3 +56,7 @@ def test_what_cannot_be_forced_is_refused(
 
 def test_a_trace_must_be_named(spac: Spac) -> None:
     assert "name one with trace=" in spac("run", "mode=forced").error
+
+
+def test_keys_of_forcing_are_not_ignored_elsewhere(spac: Spac) -> None:
+    assert "trace=code changes nothing without mode=forced" in spac("run", "trace=code").error
