@@ -20,27 +20,27 @@ def validation_table(result: Validation) -> Table:
         collapse_padding=True, title_justify="left", caption_justify="left",
     )  # fmt: skip
     table.add_column("policy", no_wrap=True)
-    for heading in ("predicted", "measured", "error", "noise", "layer", "hits", "", "MB", "",
-                    "stall"):  # fmt: skip
+    for heading in ("pred s", "real s", "error%", "noise", "layer", "hits%", "+/-", "MB", "+/-%",
+                    "stall s"):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     for one in sorted(result.agreements, key=lambda each: each.measured_seconds):
         layer = one.median_layer_error
         table.add_row(
             one.policy,
-            f"{one.predicted_seconds:.2f} s",
-            f"{one.measured_seconds:.2f} s",
-            f"{one.error:+.1%}",
-            f"{one.noise:.1%}",
-            "" if layer is None else f"{layer:+.1%}",
-            f"{one.measured_hit_rate:.1%}",
+            f"{one.predicted_seconds:.2f}",
+            f"{one.measured_seconds:.2f}",
+            f"{100 * one.error:+.1f}",
+            f"{100 * one.noise:.1f}",
+            "" if layer is None else f"{100 * layer:+.1f}",
+            f"{100 * one.measured_hit_rate:.1f}",
             f"{one.hit_difference:+.1f}",
             f"{one.measured_bytes / 1e6:.0f}",
-            f"{one.bytes_difference:+.1%}",
+            f"{100 * one.bytes_difference:+.1f}",
             f"{one.predicted_stall_seconds:.1f}/{one.measured_stall_seconds:.1f}",
         )
     table.caption = (
-        f"noise: half the spread of {result.agreements[0].repeats} runs; layer: median error of "
-        "single layers; hits of active experts, measured, and points above the prediction; MB "
+        "pred, real: predicted, measured; noise: half the spread of "
+        f"{result.agreements[0].repeats} runs; layer: median error of single layers; hits of active experts, measured, and points above the prediction; MB "
         "copied, measured, and above the prediction; stall of both lanes in s, predicted/measured"
     )
     return table
