@@ -17,7 +17,7 @@ from experiments.workers import run_cells
 from policies.errors import UserError
 from simulator.engines import choose_engine, simulate
 from simulator.foresight import is_clairvoyant
-from simulator.requirements import check_requirements
+from simulator.requirements import check_requirements, missing_observation
 from simulator.settings import SimulationSettings
 from traces.acceptance import Acceptance
 from traces.held_replay import HeldReplay
@@ -103,11 +103,14 @@ def refuse_too_few_requests(replay: Replay, settings: SimulationSettings) -> Non
 
 def servable(choices: Sequence[PolicyChoice], workloads: Sequence[Workload]) -> list[PolicyChoice]:
     """The policies whose needs every trace holds."""
-    columns = frozenset.intersection(*(workload.replay.columns for workload in workloads))
-    texts = any(workload.replay.kind == "text" for workload in workloads)
-    held = {"router_mass" if name == "router_weights" else name for name in columns}
-    held |= set() if texts else {"draft_tokens"}
-    return [choice for choice in choices if choice.build().needs <= held]
+    return [choice for choice in choices if all(serves(one.replay, choice) for one in workloads)]
+
+
+def serves(replay: Replay, choice: PolicyChoice) -> bool:
+    """True if the trace holds what the policy insists on; wishes may be lacking."""
+    policy = choice.build()
+    insisted = policy.needs - getattr(policy, "wishes", frozenset())
+    return all(missing_observation(replay, need) is None for need in insisted)
 
 
 def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
@@ -136,6 +139,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
         "speculation": setting.speculation,
         "decision_times": setting.decision_source,
         "engine": choose_engine(policy, setting.engine).engine,  # type: ignore[arg-type]
+        "played_without": log.info.notes.get("played_without", ""),
         **asdict(metrics(log)),
         "trace_layers": replay.model.layers,
         "trace_experts": replay.model.experts,

@@ -8,11 +8,16 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments.refusals import unknown
-from experiments.studies import formats, paper, theory
+from experiments.studies import cells, formats, paper, theory
 from policies.errors import UserError
 
 Study = Callable[[DictConfig, Console], Path]
-STUDIES: dict[str, Study] = {"theory": theory.run, "paper": paper.run, "formats": formats.run}
+STUDIES: dict[str, Study] = {
+    "theory": theory.run,
+    "paper": paper.run,
+    "formats": formats.run,
+    "cells": cells.run,
+}
 KEPT = (".csv", ".png", ".md", ".yaml")
 
 

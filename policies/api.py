@@ -116,7 +116,11 @@ class Future:
 
 @runtime_checkable
 class Policy(Protocol):
-    """A scheduling policy. `needs` names the priced observations it reads (see NEEDS)."""
+    """A scheduling policy. `needs` names the priced observations it reads (see NEEDS).
+
+    Optional: `wishes`, those needs that it can do without, and `do_without(needs)`, which takes
+    such of them out of `needs` for traces that lack them (run.json says so).
+    """
 
     @property
     def name(self) -> str: ...

@@ -11,8 +11,9 @@ from policies.api import Future, Shape
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.estimators.fixed import start_fixed
-from policies.estimators.foresight import next_use_table
+from policies.estimators.foresight import next_use_table, sum_uses_to_come
 from policies.estimators.inertia import start_boundaries
+from policies.estimators.reuse import start_reuse
 from policies.parts import QUOTAS, SIGNALS, FixedWindow, Part, Shallow, describe
 from policies.quotas.even import even_quota
 from policies.quotas.shallow import shallow_quota
@@ -33,6 +34,8 @@ from policies.state import (
     State,
     new_state,
 )
+
+CLAIRVOYANT = (kinds.NEXT_USE, kinds.UPCOMING, kinds.USES_TO_COME)
 
 
 class ComposedPolicy:
@@ -66,17 +69,29 @@ class ComposedPolicy:
         self.mover = mover
         self.window = window or FixedWindow()
         self.quota = quota
+        self.withheld: frozenset[str] = frozenset()
 
     @property
     def clairvoyant(self) -> bool:
         """True if the policy must be shown the future before it runs."""
-        return self.estimator.kind in (kinds.NEXT_USE, kinds.UPCOMING)
+        return self.estimator.kind in CLAIRVOYANT
 
     @property
     def needs(self) -> frozenset[str]:
         """Priced observations that the parts read."""
         mass = frozenset({"router_mass"} if self.signal == "mass" else ())
-        return mass.union(*(part.needs() for part in self._parts().values()))
+        return mass.union(*(part.needs() for part in self._parts().values())) - self.withheld
+
+    @property
+    def wishes(self) -> frozenset[str]:
+        """Those needs that the policy can do without."""
+        return frozenset().union(*(part.wishes() for part in self._parts().values()))
+
+    def do_without(self, needs: frozenset[str]) -> None:
+        """Play without these observations, which must be wishes; they are not paid for either."""
+        if not needs <= self.wishes:
+            raise UserError(f"policy {self.name} cannot do without {sorted(needs - self.wishes)}")
+        self.withheld = needs
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter as given, as plain data."""
@@ -110,6 +125,8 @@ class ComposedPolicy:
             start_boundaries(self.state_)
         elif self.estimator.kind == kinds.FIXED:
             start_fixed(self.state_)
+        elif self.estimator.kind == kinds.REUSE:
+            start_reuse(self.state_)
 
     def foresee(self, future: Future) -> None:
         """Show a clairvoyant policy the activation counts of all passes to come; call after
@@ -120,6 +137,9 @@ class ComposedPolicy:
         self.state_ = self.state_._replace(counts_to_come=counts, next_use=table)
         if self.estimator.kind == kinds.UPCOMING:
             self.state_.utility[:] = counts[0]
+        elif self.estimator.kind == kinds.USES_TO_COME:
+            for layer in range(counts.shape[1]):
+                sum_uses_to_come(self.state_, layer, 0)
         else:
             first = np.where(counts[0] > 0, 0, table[0])
             layers = counts.shape[1]
@@ -158,8 +178,9 @@ class ComposedPolicy:
             requests=int(first[0]) if self.estimator.kind == kinds.REQUEST_MATRIX else 0,
             curves=int(self.quota.kind == kinds.MISS_CURVES),
             queue_levels=int(self.mover.values()[0]) if self.mover.kind == kinds.CODE_QUEUE else 0,
-            buckets=int(first[3]) if self.estimator.kind == kinds.TOKEN_MIX else 0,
+            buckets=int(first[3]) if self.estimator.kind == kinds.REUSE else 0,
             ways=min(2 * shape.top_k, shape.experts),
+            reuse=int(self.estimator.kind == kinds.REUSE),
         )
 
     def _first_quota(self, shape: Shape) -> np.ndarray:

@@ -16,7 +16,7 @@ from policies.balancers.balance import balance
 from policies.compile import inlined
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
-from policies.estimators.token_mix import learn_tokens
+from policies.estimators.token_shares import learn_tokens
 from policies.ledger import (
     NOWHERE,
     OK,
@@ -31,6 +31,7 @@ from policies.observation import observe_rows
 from policies.plan import clear_plan
 from policies.state import ACCUMULATED_NS, ACTIVE, LAYER, LEAVING, MISSES, ROWS, WANTED
 from policies.validate import apply_layer, apply_prefetches
+from policies.windows.pass_time import note_layer_time
 
 BAD_ROUTING = 40
 MEAN_STEP = 0.05  # of the running means in state.measured
@@ -157,13 +158,15 @@ def enter_layer(
     state.clock[ROWS] = observation.size[1]
     credits = plan.credits[0]
     estimate(program, state, observation, layer)
-    if program.estimator == kinds.TOKEN_MIX:
+    if program.estimator == kinds.REUSE:
         learn_tokens(state, experts, layer)
     balance(program, state, costs, ledger, observation, plan, layer, staging, launch_early)
     credits -= new_demand_copies(plan)
     plan.credits[0] = credits
     _measure_layer(ledger, observation, state, layer)
     move(program, state, costs, ledger, observation, plan)
+    if program.window == kinds.EXPECTED_GAIN:
+        note_layer_time(state, costs, ledger, observation, plan, experts)
     state.clock[ACCUMULATED_NS] += _estimate_layer_ns(costs, observation, plan, state)
     return close_layer(ledger, observation, plan, layer, staging, launch_early, credits), view
 

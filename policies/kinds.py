@@ -19,7 +19,8 @@ FREQUENCY_RECENCY = 9
 AVERAGE = 10
 WORKLOAD = 11
 REQUEST_MATRIX = 12
-TOKEN_MIX = 13
+REUSE = 13
+USES_TO_COME = 14
 
 # balancers: who computes what in this layer
 ALL_CPU = 0
@@ -32,6 +33,7 @@ SPLIT = 6
 ASSIGNMENT = 7
 GREEDY = 8
 BY_GAIN = 9
+PRICED = 10
 
 # movers: what to copy in ahead of time, what to drop for it
 STILL = 0

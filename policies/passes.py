@@ -7,7 +7,7 @@ from policies import kinds
 from policies.compile import kernel
 from policies.estimators.inertia import calibrate_boundaries
 from policies.estimators.request_matrix import keep_matrix, match_matrix
-from policies.estimators.token_mix import expect_token
+from policies.estimators.token_shares import expect_token
 from policies.quotas.miss_curves import divide_by_curves
 from policies.state import ACCUMULATED_NS, GAMMA, LAYER, PASS, PASS_NS, REQUESTS, TOKENS
 from policies.windows.window import choose_window, observe_window
@@ -47,7 +47,7 @@ def start_pass(program, state, costs, gamma_max, last_token):
 def note_token(program, state, token):
     """The next token of this pass is known: the last committed one, then each drafted one. To be
     called before the decision of its draft step, if the policy needs draft_tokens."""
-    if program.estimator != kinds.TOKEN_MIX or state.clock[TOKENS] >= state.tokens.shape[0]:
+    if program.estimator != kinds.REUSE or state.clock[TOKENS] >= state.tokens.shape[0]:
         return
     state.tokens[state.clock[TOKENS]] = token
     state.clock[TOKENS] += 1

@@ -31,14 +31,19 @@ CLOCK_SIZE = 20
 ACTIVE = 0  # active experts of a layer
 MISSES = 1  # those of them without a slot
 PREDICTED_MISSES = 2  # experts predicted for the next layer and without a slot
+# Of policies.windows.expected_gain, in ns: the experts of the pass under way, and decayed sums.
+EXPERT_NS = 3
+FIRST_NS = 4  # mean of row 0 alone
+TAKEN_NS = 5  # experts of whole passes as planned
+PLANNED_NS = 6  # the same as the sum of what the rows add
 MEASURED_SIZE = 8
 
 # Rows of `window`, by draft length or by position of a drafted token.
 TRIED = 0  # decayed number of verifications of the drafted token at this position (from 1)
 ACCEPTED = 1  # the same, of its acceptances
-RUNS = 2  # decayed number of passes with this draft length
-RUN_NS = 3  # their mean estimated time, drafting included
-LAST_RUN = 4  # pass of the last one
+ROW_NS = 2  # what this row added to the pass under way
+ROW_SUM = 3  # decayed sum of it
+ROW_SHARE = 4  # decayed sum of what row 0 of the same passes took
 WINDOW_SIZE = 66
 
 SIGNAL = 0
@@ -71,6 +76,7 @@ class Sizes(NamedTuple):
     queue_levels: int = 0  # levels of the released code's prefetch queue
     buckets: int = 0  # rows of the table of tokens
     ways: int = 0  # experts remembered per token and layer
+    reuse: int = 0  # 1: the table of expected uses
 
 
 class State(NamedTuple):
@@ -107,6 +113,8 @@ class State(NamedTuple):
     tokens: npt.NDArray[np.int64]
     token_expert: npt.NDArray[np.int16]
     token_share: npt.NDArray[np.float32]
+    reuse: npt.NDArray[np.float64]
+    last_count: npt.NDArray[np.int64]
     counts_to_come: npt.NDArray[np.uint8]
     next_use: npt.NDArray[np.int32]
     flat_utility: npt.NDArray[np.float64]
@@ -138,6 +146,8 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         tokens=np.full(WINDOW_SIZE, -1, np.int64),
         token_expert=np.full((sizes.buckets, layers, sizes.ways), -1, np.int16),
         token_share=np.zeros((sizes.buckets, layers, sizes.ways), np.float32),
+        reuse=np.zeros((2 * sizes.reuse, 10, 10)),
+        last_count=np.zeros((layers * sizes.reuse, experts), np.int64),
         counts_to_come=np.zeros((0, layers, experts), np.uint8),
         next_use=np.zeros((0, layers, experts), np.int32),
         flat_utility=utility.reshape(-1),

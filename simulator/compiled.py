@@ -14,7 +14,7 @@ from policies.composed import ComposedPolicy
 from policies.costs import CostTable
 from simulator.compiled_log import copy_columns, draft_columns, layer_columns, pass_columns
 from simulator.compiled_run import Chunk, play_run
-from simulator.requirements import check_requirements
+from simulator.requirements import check_requirements, settle_wishes
 from simulator.run_labels import run_info
 from simulator.settings import RunLabels, SimulationSettings
 from traces.replay import Replay
@@ -36,7 +36,8 @@ def simulate_compiled(
     """As simulator.reference.simulate, except that `progress` is called after some passes."""
     costs.validate()
     check_requirements(replay, policy, costs, settings)
-    info = run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE)
+    observed = settle_wishes(replay, policy)
+    info = run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE, observed)
     builder = RunLogBuilder(info, path)
 
     def write(chunk: Chunk) -> None:

@@ -21,7 +21,7 @@ from simulator.foresight import clairvoyant_gamma, future_of, is_clairvoyant
 from simulator.host import Host
 from simulator.lanes import Lanes
 from simulator.link import Link
-from simulator.requirements import check_requirements
+from simulator.requirements import check_requirements, settle_wishes
 from simulator.run_labels import run_info
 from simulator.run_recorder import RunRecorder
 from simulator.settings import RunLabels, SimulationSettings
@@ -51,10 +51,11 @@ def simulate(
     """
     costs.validate()
     check_requirements(replay, policy, costs, settings)
+    observed = settle_wishes(replay, policy)
     only_gamma = clairvoyant_gamma(policy, settings.gamma) if is_clairvoyant(policy) else None
     requests = replay.request_ids[: settings.requests]
     builder = RunLogBuilder(
-        run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE), path
+        run_info(replay, policy, costs, settings, labels or RunLabels(), ENGINE, observed), path
     )
     env = Clock()
     recorder = RunRecorder(builder, costs.expert_bytes)

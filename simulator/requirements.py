@@ -10,6 +10,7 @@ from policies.errors import UserError
 from policies.parts import Cheaper, StreamMisses
 from simulator.settings import SimulationSettings
 from traces.replay import Replay
+from traces.rows import UNKNOWN_TOKEN
 
 
 def rows_needed(replay: Replay, gamma: int) -> int:
@@ -65,13 +66,42 @@ def _check_staging(policy: Any, settings: SimulationSettings) -> None:
         )
 
 
+def missing_observation(replay: Replay, need: str) -> str | None:
+    """What the trace lacks to serve `need`, or None. On a text trace the text stands in for the
+    drafted tokens, as its rows do for theirs; tokens may be unknown there."""
+    if need == "draft_tokens":
+        known = replay.kind != "text" or _first_token(replay) != UNKNOWN_TOKEN
+        return None if known else "tokens"
+    column = "router_weights" if need == "router_mass" else need
+    return None if column in replay.columns else f"the column {column}"
+
+
+def settle_wishes(replay: Replay, policy: Any) -> dict[str, str]:
+    """Withhold from `policy` the wishes that the trace cannot serve; returns what run.json has to
+    say about observations."""
+    notes = {}
+    wishes = sorted(getattr(policy, "wishes", ()))
+    lacking = {need: missing_observation(replay, need) for need in wishes}
+    withheld = [need for need in wishes if lacking[need] is not None]
+    if wishes:
+        policy.do_without(frozenset(withheld))  # nothing of an earlier trace stays withheld
+    if withheld:
+        reasons = (f"{need} (no {lacking[need]} in the trace)" for need in withheld)
+        notes["played_without"] = ", ".join(reasons)
+    if "draft_tokens" in policy.needs and replay.kind == "text":
+        notes["draft_tokens"] = "the accepted text stands in for rejected drafts: approximate"
+    return notes
+
+
+def _first_token(replay: Replay) -> int:
+    request = replay.request_ids[0]
+    return int(replay.window(request, replay.first(request), 0).tokens[0])
+
+
 def _check_needs(replay: Replay, policy: Any) -> None:
-    for need in sorted(policy.needs):
-        if need == "draft_tokens":
-            missing = "its drafted tokens" if replay.kind == "text" else None
-        else:
-            column = "router_weights" if need == "router_mass" else need
-            missing = None if column in replay.columns else f"the column {column}"
+    insisted = policy.needs - getattr(policy, "wishes", frozenset())
+    for need in sorted(insisted):
+        missing = missing_observation(replay, need)
         if missing is not None:
             raise UserError(
                 f"policy {policy.name} needs {need}, and this {replay.kind} trace lacks {missing}; "

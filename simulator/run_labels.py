@@ -18,10 +18,11 @@ def run_info(
     settings: SimulationSettings,
     labels: RunLabels,
     engine: str,
+    observed: dict[str, str],
 ) -> RunInfo:
-    """Description of a run of `policy` by `engine`."""
+    """Description of a run of `policy` by `engine`; `observed`: notes of settle_wishes."""
     requests = replay.request_ids[: settings.requests]
-    notes = run_notes(settings, labels, replay.model)
+    notes = run_notes(settings, labels, replay.model) | observed
     if any(replay.prefill(request) is None for request in requests):
         notes["prefill"] = "not in the trace, so its time is 0"
     model = replace(

@@ -1,7 +1,6 @@
 """`spac study theory`: do a window's counts carry more information than bits, and tolerate more
 mistakes?"""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from experiments.outputs import new_folder
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.setting import Setting
+from experiments.studies.data_folder import data_folder
 from experiments.studies.error_table import error_rows, plan_errors
 from experiments.studies.information_table import information_rows
 from experiments.studies.theory_figures import entropy_figure, error_figure, information_figure
@@ -61,19 +61,6 @@ def workloads_from(config: DictConfig, imported: Path, console: Console) -> list
     paths = [str(import_trace(file, imported / file.stem).path) for file in files]
     acceptance = acceptance_from(config.acceptance)
     return chosen + open_workloads(paths, acceptance, whole_number("seed", config.seed))
-
-
-def data_folder(given: object) -> Path | None:
-    """data=, else the folder `traces` of the environment's SPAC_DATA; False for none."""
-    if given is not None and given is not False:
-        path = Path(str(given)).expanduser()
-        if not path.is_dir():
-            raise UserError(f"data={given}: no such folder")
-        return path
-    if given is False or "SPAC_DATA" not in os.environ:
-        return None
-    path = Path(os.environ["SPAC_DATA"]) / "traces"
-    return path if path.is_dir() else None
 
 
 def measure_information(

@@ -7,6 +7,7 @@ from policies import kinds
 from policies.balancers.assigned import place_assigned
 from policies.balancers.cheaper import place_cheaper
 from policies.balancers.fetch_misses import place_fetching_misses
+from policies.balancers.priced import place_priced
 from policies.balancers.residency import place_all_cpu, place_by_residency
 from policies.balancers.split import place_split
 from policies.balancers.stream_misses import place_streaming_misses
@@ -32,6 +33,10 @@ def balance(program, state, costs, ledger, observation, plan, layer, staging, la
         place_cheaper(ledger, state, costs, observation, plan, layer, staging)
     elif kind == kinds.SPLIT:
         place_split(ledger, state, costs, observation, plan, layer, staging)
+    elif kind == kinds.PRICED:
+        place_priced(
+            ledger, state, costs, observation, plan, layer, staging, launch_early
+        )  # fmt: skip
     elif kind == kinds.ASSIGNMENT or kind == kinds.GREEDY or kind == kinds.BY_GAIN:
         place_assigned(
             ledger, state, costs, observation, plan, layer, staging, launch_early, kind

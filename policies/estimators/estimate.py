@@ -7,14 +7,18 @@ from policies import kinds
 from policies.compile import inlined
 from policies.estimators.average import observe_average
 from policies.estimators.decayed import observe_decayed
-from policies.estimators.foresight import observe_next_use, observe_upcoming
+from policies.estimators.foresight import (
+    observe_next_use,
+    observe_upcoming,
+    observe_uses_to_come,
+)
 from policies.estimators.frequency_recency import observe_frequency_recency
 from policies.estimators.inertia import observe_inertia
 from policies.estimators.last import observe_last
 from policies.estimators.recency import observe_recency
 from policies.estimators.request_matrix import observe_matrix
+from policies.estimators.reuse import observe_reuse
 from policies.estimators.static import observe_static
-from policies.estimators.token_mix import observe_rates
 from policies.estimators.workload import observe_workload
 from policies.quotas.miss_curves import observe_depths
 from policies.state import PASS
@@ -48,8 +52,10 @@ def estimate(program, state, observation, layer):
         observe_workload(program, state, observation, layer)
     elif kind == kinds.REQUEST_MATRIX:
         observe_matrix(program, state, observation, layer)
-    elif kind == kinds.TOKEN_MIX:
-        observe_rates(state, observation, layer)
+    elif kind == kinds.REUSE:
+        observe_reuse(state, observation, layer)
+    elif kind == kinds.USES_TO_COME:
+        observe_uses_to_come(state, layer)
     state.utility_version[layer] += 1
     stamps, active, now = state.stamp, observation.active, state.clock[PASS]
     for place in range(observation.size[0]):

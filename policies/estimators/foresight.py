@@ -6,8 +6,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from policies.compile import inner
-from policies.state import PASS
+from policies.compile import inner, kernel
+from policies.state import ESTIMATOR, PASS
+
+DISCOUNT = 0
+HORIZON = 64  # passes looked ahead; what is later hardly counts
 
 
 def next_use_table(counts: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
@@ -43,3 +46,22 @@ def observe_upcoming(state, layer):
             utilities[layer, expert] = float(counts[coming, layer, expert])
         else:
             utilities[layer, expert] = 0.0
+
+
+@kernel(allocates=False)
+def sum_uses_to_come(state, layer, coming):
+    """utility = discounted number of the passes from `coming` on that use the expert."""
+    utilities, counts = state.utility, state.counts_to_come
+    discount = state.parameters[ESTIMATOR, DISCOUNT]
+    last = min(counts.shape[0], coming + HORIZON)
+    utilities[layer] = 0.0
+    for index in range(last - 1, coming - 1, -1):
+        for expert in range(utilities.shape[1]):
+            used = 1.0 if counts[index, layer, expert] > 0 else 0.0
+            utilities[layer, expert] = used + discount * utilities[layer, expert]
+
+
+@inner
+def observe_uses_to_come(state, layer):
+    """The true value of what policies.estimators.reuse learns, from the next pass on."""
+    sum_uses_to_come(state, layer, state.clock[PASS] + 1)

@@ -20,6 +20,7 @@ from policies.state import ESTIMATOR, LAYER, LEAVING, MOVER, PASS, ROWS
 
 PROXIMITY = 0
 MARGIN = 0
+IDLE_MARGIN = 2
 
 
 @inner
@@ -53,10 +54,13 @@ def move(program, state, costs, ledger, observation, plan):
         )
         proximity = state.parameters[MOVER, PROXIMITY]
     elif kind == kinds.SAVED_TIME:
-        if layer >= 0 and not leaving and state.parameters[MOVER, HORIZON] > 0.0:
+        predicts = program.estimator == kinds.REUSE and state.parameters[MOVER, HORIZON] > 0.0
+        if layer >= 0 and not leaving and predicts:
             expect_predictions(state, observation, layer)
         by_utility = True
-        margin = state.parameters[MOVER, MARGIN]
+        # While drafting, and in the head before it, the link is free and no CPU work waits.
+        idle = layer < 0 or (leaving and layer == state.utility.shape[0] - 1)
+        margin = state.parameters[MOVER, IDLE_MARGIN if idle else MARGIN]
     elif kind == kinds.CODE_QUEUE:
         if leaving:
             push_layer(state, layer)

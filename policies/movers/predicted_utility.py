@@ -4,23 +4,24 @@ say which experts those layers will need in this very pass."""
 from __future__ import annotations
 
 from policies.compile import inner
-from policies.state import ESTIMATOR, GAMMA, MOVER
+from policies.estimators.reuse import DISCOUNT, value_now
+from policies.state import ESTIMATOR, MOVER
 
 HORIZON = 1
-PATIENCE = 4  # of the estimator TokenMix
 
 
 @inner
 def expect_predictions(state, observation, layer):
-    """Utilities of the next HORIZON layers: predicted counts for this pass, and for later ones the
-    rates (`memory`)."""
-    utilities, rates, predictions = state.utility, state.memory, observation.predicted
+    """Utilities of the next HORIZON layers: the predicted use in this pass, and the discounted
+    value of later ones (estimator Reuse)."""
+    utilities, predictions = state.utility, observation.predicted
     layers, experts = utilities.shape
-    later = state.parameters[ESTIMATOR, PATIENCE] * (1.0 + state.clock[GAMMA])
+    discount = state.parameters[ESTIMATOR, DISCOUNT]
     for step in range(int(state.parameters[MOVER, HORIZON])):
         ahead = layer + 1 + step
         if ahead >= layers:
             return
         state.utility_version[ahead] += 1
         for expert in range(experts):
-            utilities[ahead, expert] = predictions[step, expert] + later * rates[ahead, expert]
+            used = 1.0 if predictions[step, expert] > 0 else 0.0
+            utilities[ahead, expert] = used + discount * value_now(state, ahead, expert)

@@ -78,6 +78,15 @@ class Assignment(Part):
 
 
 @dataclass(frozen=True)
+class Priced(Part):
+    """As many misses fetched as makes the join, less the CPU time saved later, shortest; see
+    policies.balancers.priced. `worth`: CPU times that one expected later use counts."""
+
+    worth: float = 1.0
+    kind = kinds.PRICED
+
+
+@dataclass(frozen=True)
 class Greedy(Part):
     """The same program, solved greedily as DALI does."""
 

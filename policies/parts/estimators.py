@@ -99,20 +99,26 @@ class RequestMatrix(Part):
 
 
 @dataclass(frozen=True)
-class TokenMix(Part):
-    """Decayed counts mixed with what the drafted tokens activated before; see
-    policies.estimators.token_mix."""
+class Reuse(Part):
+    """Discounted uses to come, learned while running from recency and rate, corrected by the
+    drafted tokens; see policies.estimators.reuse. `discount` per pass;
+    `least_step`: what was learned is forgotten over some 1 / least_step visits of a cell."""
 
     decay: float = 0.9
-    token_weight: float = 0.6
+    token_weight: float = 0.3
     learning: float = 0.3
     buckets: int = 4096
-    patience: float = 1.0
-    kind = kinds.TOKEN_MIX
+    discount: float = 0.9
+    least_step: float = 0.002
+    kind = kinds.REUSE
 
     def needs(self) -> frozenset[str]:
         """Which tokens were drafted, if they count."""
         return frozenset({"draft_tokens"} if self.token_weight > 0.0 else ())
+
+    def wishes(self) -> frozenset[str]:
+        """Tokens that are not known leave the values as recency and rate have them."""
+        return self.needs()
 
 
 @dataclass(frozen=True)
@@ -127,3 +133,11 @@ class Upcoming(Part):
     """Clairvoyant: activation count in the coming pass (same-window oracle)."""
 
     kind = kinds.UPCOMING
+
+
+@dataclass(frozen=True)
+class UsesToCome(Part):
+    """Clairvoyant: the discounted uses to come that Reuse estimates."""
+
+    discount: float = 0.9
+    kind = kinds.USES_TO_COME

@@ -73,6 +73,7 @@ class SavedTime(Part):
 
     margin: float = 0.25
     horizon: int = 0
+    idle_margin: float = 0.25
     kind = kinds.SAVED_TIME
 
     def needs(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from policies import kinds
 from policies.errors import UserError
 
 # Parameters with limits of their own; all others are finite and not negative.
-LARGEST = {"levels": 65, "horizon": 3, "decay": 1}
+LARGEST = {"levels": 65, "horizon": 3, "decay": 1, "discount": 1}
 LEAST = {"up": 1, "down": 1, "period": 1}
 SIGNALS = {"count": kinds.COUNT, "bit": kinds.BIT, "mass": kinds.MASS}
 
@@ -31,6 +31,10 @@ class Part:
 
     def needs(self) -> frozenset[str]:
         """Priced observations that the part reads."""
+        return frozenset()
+
+    def wishes(self) -> frozenset[str]:
+        """Those of them that the part can do without."""
         return frozenset()
 
 

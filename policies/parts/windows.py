@@ -35,8 +35,8 @@ class Roofline(Part):
 
 @dataclass(frozen=True)
 class ExpectedGain(Part):
-    """Most expected tokens per measured second, 0 included; see policies.windows.expected_gain."""
+    """Most expected tokens per modelled second, 0 included; see policies.windows.expected_gain."""
 
-    decay: float = 0.95
+    decay: float = 0.98
     explore: int = 32
     kind = kinds.EXPECTED_GAIN

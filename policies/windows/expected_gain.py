@@ -1,84 +1,89 @@
-"""Draft length by measurement: most expected tokens per time, where the time of a pass is what
-passes of that length took lately (by the policy's own estimate), 0 drafted tokens included.
+"""Draft length of most expected tokens per time, 0 drafted tokens included.
 
-Lengths not tried take the line through those that were; every so often the neighbour that was tried
-longest ago is tried again, since the cache drifts.
+A pass with gamma drafted tokens takes fixed parts from the cost table, and for its experts
+
+    scale * first * (ratio 0 + ... + ratio gamma)
+
+where `first` is the mean time of row 0 alone, ratio j what row j adds to the rows before it, in
+units of row 0 of the same passes, and `scale` what the plans really took over that sum. Rows never
+seen take the ratio of the one before. Shorter drafts than the present one need no trial, longer
+ones do: every so often one or two tokens more are drafted.
 """
 
 from __future__ import annotations
 
 from policies.compile import inner
-from policies.state import LAST_RUN, PASS, RUN_NS, RUNS, WINDOW
+from policies.state import (
+    EXPERT_NS,
+    FIRST_NS,
+    GAMMA,
+    PASS,
+    PLANNED_NS,
+    ROW_NS,
+    ROW_SHARE,
+    ROW_SUM,
+    TAKEN_NS,
+    WINDOW,
+)
 from policies.windows.acceptance import expected_tokens
+from policies.windows.pass_time import fixed_layer_ns
 
 EXPLORE = 1
+FIRST_PASSES = 2  # at full length, to see all rows
+PRIOR = 0.5  # passes that the ratio of the row before counts as
 
 
 @inner
-def observe_pass_time(state, gamma, pass_ns, decay):
-    """A pass with `gamma` drafted tokens took `pass_ns`."""
-    window = state.window
-    gamma = min(gamma, window.shape[1] - 1)
-    runs = decay * window[RUNS, gamma]
-    window[RUN_NS, gamma] = (runs * window[RUN_NS, gamma] + pass_ns) / (runs + 1.0)
-    window[RUNS, gamma] = runs + 1.0
-    window[LAST_RUN, gamma] = state.clock[PASS]
+def observe_pass(state, decay):
+    """Fold the rows of the finished pass into the decayed sums."""
+    window, measured = state.window, state.measured
+    first = window[ROW_NS, 0]
+    rows = min(state.clock[GAMMA] + 1, window.shape[1])
+    planned = 0.0
+    for row in range(rows):
+        planned += window[ROW_NS, row]
+        window[ROW_SUM, row] = decay * window[ROW_SUM, row] + window[ROW_NS, row]
+        window[ROW_SHARE, row] = decay * window[ROW_SHARE, row] + first
+    measured[FIRST_NS] = decay * measured[FIRST_NS] + (1.0 - decay) * first
+    measured[TAKEN_NS] = decay * measured[TAKEN_NS] + measured[EXPERT_NS]
+    measured[PLANNED_NS] = decay * measured[PLANNED_NS] + planned
 
 
 @inner
-def fit_pass_time(state, gamma_max):
-    """Weighted least squares of pass time on gamma: (time at 0, time per drafted token). With one
-    length seen, drafting grows in proportion and the rest by half of that."""
-    window = state.window
-    weight = 0.0
-    mean_gamma = 0.0
-    mean_ns = 0.0
-    for gamma in range(gamma_max + 1):
-        weight += window[RUNS, gamma]
-        mean_gamma += window[RUNS, gamma] * gamma
-        mean_ns += window[RUNS, gamma] * window[RUN_NS, gamma]
-    if weight == 0.0:
-        return 0.0, 0.0
-    mean_gamma /= weight
-    mean_ns /= weight
-    spread = 0.0
-    product = 0.0
-    for gamma in range(gamma_max + 1):
-        away = gamma - mean_gamma
-        spread += window[RUNS, gamma] * away * away
-        product += window[RUNS, gamma] * away * (window[RUN_NS, gamma] - mean_ns)
-    slope = mean_ns * 0.5 / (mean_gamma + 1.0)
-    if spread > 0.25 * weight:
-        slope = max(product / spread, 0.0)
-    return max(mean_ns - slope * mean_gamma, 0.1 * mean_ns), slope
+def pass_ns(state, costs, gamma, decay):
+    """Estimated time of a pass with `gamma` drafted tokens."""
+    window, measured = state.window, state.measured
+    seen = 1.0 - decay ** float(state.clock[PASS])
+    first = measured[FIRST_NS] / max(seen, 1e-9)
+    scale = 1.0
+    if measured[PLANNED_NS] > 0.0:
+        scale = measured[TAKEN_NS] / measured[PLANNED_NS]
+    total = 1.0
+    ratio = 0.7  # of the second row, before any was seen
+    for row in range(1, gamma + 1):
+        prior = PRIOR * first
+        ratio = (window[ROW_SUM, row] + prior * ratio) / max(window[ROW_SHARE, row] + prior, 1.0)
+        total += ratio
+    layers = state.utility.shape[0]
+    fixed = costs.pass_ns + gamma * costs.draft_step_ns + layers * fixed_layer_ns(costs, gamma + 1)
+    return fixed + scale * first * total
 
 
 @inner
-def choose_by_gain(state, gamma_max):
-    """gamma in 0..gamma_max; the run's own in the first passes, the neighbour of the best from time
+def choose_by_gain(state, costs, gamma_max, decay):
+    """gamma in 0..gamma_max; the largest in the first passes, a longer one than the best from time
     to time."""
     now = state.clock[PASS]
-    if now < 4 or gamma_max == 0:
+    if now < FIRST_PASSES or gamma_max == 0:
         return gamma_max
-    start, slope = fit_pass_time(state, gamma_max)
-    if start <= 0.0:
-        return gamma_max
-    best = gamma_max
+    best = 0
     highest = 0.0
     for gamma in range(gamma_max + 1):
-        time_ns = start + slope * gamma
-        runs = state.window[RUNS, gamma]
-        # Trust a length's own mean as far as it was tried.
-        time_ns = (2.0 * time_ns + runs * state.window[RUN_NS, gamma]) / (2.0 + runs)
-        value = expected_tokens(state, gamma) / time_ns
+        value = expected_tokens(state, gamma) / max(pass_ns(state, costs, gamma, decay), 1.0)
         if value > highest:
             highest = value
             best = gamma
     every = int(state.parameters[WINDOW, EXPLORE])
     if every > 0 and now % every == 0:
-        lower = max(0, best - 1 - (now // every) % 2)
-        upper = min(gamma_max, best + 1 + (now // every) % 2)
-        if state.window[LAST_RUN, lower] <= state.window[LAST_RUN, upper]:
-            return lower
-        return upper
+        return min(gamma_max, best + 1 + (now // every) % 2)
     return best

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from policies import kinds
 from policies.compile import inner
-from policies.state import ACCUMULATED_NS, GAMMA, WINDOW
+from policies.state import EXPERT_NS, GAMMA, ROW_NS, WINDOW
 from policies.windows.acceptance import observe_acceptance
-from policies.windows.expected_gain import choose_by_gain, observe_pass_time
+from policies.windows.expected_gain import choose_by_gain, observe_pass
 from policies.windows.roofline import choose_by_roofline
 
 FIXED_GAMMA = 0
@@ -19,7 +19,7 @@ def choose_window(program, state, costs, gamma_max):
     if program.window == kinds.ROOFLINE:
         return choose_by_roofline(state, costs, gamma_max)
     if program.window == kinds.EXPECTED_GAIN:
-        return choose_by_gain(state, gamma_max)
+        return choose_by_gain(state, costs, gamma_max, state.parameters[WINDOW, DECAY])
     gamma = int(state.parameters[WINDOW, FIXED_GAMMA])
     if gamma < 0:
         return gamma_max
@@ -34,4 +34,7 @@ def observe_window(program, state, accepted):
     decay = state.parameters[WINDOW, DECAY]
     gamma = state.clock[GAMMA]
     observe_acceptance(state, gamma, accepted, decay)
-    observe_pass_time(state, gamma, float(state.clock[ACCUMULATED_NS]), decay)
+    if program.window == kinds.EXPECTED_GAIN:
+        observe_pass(state, decay)
+        state.window[ROW_NS] = 0.0
+        state.measured[EXPERT_NS] = 0.0

@@ -10,6 +10,7 @@ from policies.zoo.binary_prefetch import binary_prefetch
 from policies.zoo.dali import dali, dali_exact
 from policies.zoo.fate import fate
 from policies.zoo.fiddler import fiddler
+from policies.zoo.foresight import foresight
 from policies.zoo.freetoken import freetoken
 from policies.zoo.hybrimoe import hybrimoe
 from policies.zoo.ktransformers import ktransformers
@@ -74,4 +75,5 @@ ZOO: dict[str, Callable[..., ComposedPolicy]] = {
     "ours": ours,
     "belady": belady,
     "window_oracle": window_oracle,
+    "foresight": foresight,
 }

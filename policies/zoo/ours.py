@@ -1,16 +1,18 @@
-"""Our own policy: utilities from decayed rates and from the drafted tokens, exact assignment of
-every layer, copies by expected use, draft length by measured gain. One fixed parameter set, chosen
-on the greedy recording, which no comparison reports."""
+"""Our own policy: expected uses learned while running, copies at their price, draft length by
+expected gain. One fixed parameter set, chosen on the development half of the cells (see
+experiments/results/cells/leads.md)."""
 
 from policies.composed import ComposedPolicy
-from policies.parts import Assignment, ExpectedGain, FixedWindow, Part, SavedTime, TokenMix
+from policies.parts import ExpectedGain, FixedWindow, Part, Priced, Reuse, SavedTime
 
 
 def ours(
-    decay: float = 0.8,
+    decay: float = 0.95,
+    discount: float = 0.7,
     token_weight: float = 0.3,
-    patience: float = 1.0,
-    margin: float = 0.25,
+    worth: float = 0.7,
+    margin: float = 2.0,
+    idle_margin: float = 0.7,
     horizon: int = 0,
     adaptive_window: bool = True,
     quota: str = "pool",
@@ -18,6 +20,6 @@ def ours(
     """`horizon` > 0 reads next-layer predictions, where the trace has them."""
     window: Part = ExpectedGain() if adaptive_window else FixedWindow()
     return ComposedPolicy(
-        "ours", TokenMix(decay, token_weight, patience=patience), Assignment(),
-        SavedTime(margin, horizon), window=window, quota=quota,
+        "ours", Reuse(decay, token_weight, discount=discount), Priced(worth),
+        SavedTime(margin, horizon, idle_margin), window=window, quota=quota,
     )  # fmt: skip

@@ -14,6 +14,8 @@ from experiments.commands import COMMANDS
 from experiments.configuration import compose_config
 from tests.experiments.conftest import Spac
 from traces.reader import Trace
+from traces.synthetic import SyntheticShape, markov_text, synthetic_manifest
+from traces.writer import TraceWriter
 
 SMALL = ("hardware=rtx4090", "model=trace", "draft=pair", "workers=1", "pictures=false")
 
@@ -93,14 +95,18 @@ def test_text_traces_are_called_approximate(spac: Spac, text_trace: Path) -> Non
     assert yaml.safe_load((folder / "winner.yaml").read_text())["approximate"] is True
 
 
-def test_policies_that_the_trace_cannot_serve_are_left_out(spac: Spac, text_trace: Path) -> None:
-    outcome = spac(
-        "compare", f"trace={text_trace}", *SMALL, "acceptance=1", "gamma=1", "cache_ratio=0.2"
-    )
+def test_policies_that_the_trace_cannot_serve_are_left_out(spac: Spac, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shape = SyntheticShape(layers=3, experts=16, top_k=2, requests=3, tokens=12)
+    with TraceWriter(bare, synthetic_manifest(shape, "text")) as writer:
+        writer.append(markov_text(shape, seed=1))
+    outcome = spac("compare", f"trace={bare}", *SMALL, "acceptance=1", "gamma=1", "cache_ratio=0.2")
     assert outcome.code == 0, outcome.err
-    assert "left out: ours needs draft_tokens" in outcome.out  # texts have none
-    assert "left out: binary_prefetch" not in outcome.out  # this one has next_layer_1
-    assert "binary_prefetch" in outcome.out
+    assert "left out: binary_prefetch needs next_layer_1" in outcome.out
+    assert "left out: ours" not in outcome.out  # the text stands in for drafted tokens
+    rows = pd.read_csv("outputs/compare/latest/table.csv")
+    assert rows.loc[rows["policy_name"] == "ours", "approximate"].all()
+    assert "ours" in set(rows["policy_name"]) and "binary_prefetch" not in set(rows["policy_name"])
 
 
 def test_every_row_has_its_bracket_and_no_run_beats_a_bound(spac: Spac, dense_trace: Path) -> None:

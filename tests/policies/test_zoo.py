@@ -19,6 +19,7 @@ NEEDS = {
     "hybrimoe": {"router_mass", "next_layer_1", "next_layer_2", "next_layer_3"},
     "ours": {"draft_tokens"},
 }
+WISHES = {"ours": {"draft_tokens"}}
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
@@ -34,6 +35,7 @@ def test_every_system_has_a_config_that_builds_the_same(name):
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_needs(name):
     assert ZOO[name]().needs == NEEDS.get(name, set())
+    assert ZOO[name]().wishes == WISHES.get(name, set())
 
 
 def differing(one: ComposedPolicy, other: ComposedPolicy) -> set[str]:

@@ -14,7 +14,9 @@ from policies.parts import (
     Cheaper,
     Greedy,
     GreedyGain,
+    Priced,
     Recency,
+    Reuse,
     Split,
     Still,
     StreamMisses,
@@ -27,10 +29,20 @@ begin_fill = python_kernel(begin_fill)
 EXPERTS = 12
 
 
-def decide(balancer, counts, resident=(), filling=(), staging=2, slots=4, early=False, costs=None):
+def decide(
+    balancer,
+    counts,
+    resident=(),
+    filling=(),
+    staging=2,
+    slots=4,
+    early=False,
+    costs=None,
+    estimator=None,
+):
     """Plan of one layer in which expert e has counts[e] rows; {expert: placement}, demand."""
     shape = Shape(1, EXPERTS, 1, slots, staging, 8, early)
-    policy = ComposedPolicy("x", Recency(), balancer, Still(), quota="pool")
+    policy = ComposedPolicy("x", estimator or Recency(), balancer, Still(), quota="pool")
     made = Session(policy, shape, costs or plain_costs(), CountedLink(0))
     for slot, expert in enumerate([*resident, *filling]):
         begin_fill(made.ledger, expert, slot)
@@ -118,3 +130,50 @@ def test_contention_counts_cpu_time_as_longer():
     slow = plain_costs()._replace(contention=256)  # CPU work at a quarter of its rate
     assert decide(Assignment(), [2], costs=slow)[0] == {0: CPU}
     assert decide(Assignment(contended=True), [2], costs=slow)[0] == {0: FETCH}
+
+
+def fetched(placed):
+    return sum(placement == FETCH for placement in placed.values())
+
+
+def test_copies_have_their_price():
+    """CPU 145 us a row, copy 388 us: one miss is not worth waiting for, unless what it saves later
+    counts for more; of nine, some are copied while the CPU computes."""
+    reuse = {"estimator": Reuse(token_weight=0.0)}
+    assert decide(Priced(worth=0.0), [1], **reuse)[0] == {0: CPU}
+    assert decide(Priced(worth=5.0), [1], **reuse)[0] == {0: FETCH}
+    some = decide(Priced(worth=0.0), [1] * 9, slots=12)[0]
+    more = decide(Priced(worth=0.3), [1] * 9, slots=12, **reuse)[0]
+    everything = decide(Priced(worth=1e6), [1] * 9, slots=12, **reuse)[0]
+    assert 0 < fetched(some) <= fetched(more) < fetched(everything) == 9
+
+
+def test_only_as_many_are_copied_for_their_later_uses_as_victims_are_worth_less():
+    """Two slots: the third copy would be streamed, and saves nothing later."""
+    placed, demand = decide(Priced(worth=3.0), [1] * 5, slots=2, estimator=Reuse(token_weight=0.0))
+    assert fetched(placed) == 2 and STREAM not in placed.values()
+    assert sorted(slot for _, slot in demand) == [0, 1]
+
+
+def test_residents_leave_a_gpu_that_would_be_the_later_lane():
+    slow = plain_costs()
+    slow = slow._replace(gpu_ns=slow.gpu_ns * 5)
+    placed, _ = decide(Priced(), [1] * 6, resident=range(6), slots=6, costs=slow)
+    assert sorted(set(placed.values())) == sorted({CPU, GPU})
+    bound, _ = decide(Priced(), [1] * 6, resident=range(6), slots=6, costs=slow, early=True)
+    assert set(bound.values()) == {GPU}
+
+
+def test_a_copy_under_way_is_waited_for_or_left_to_the_cpu():
+    waiting, demand = decide(Priced(), [1], filling=[0])
+    assert waiting == {0: CPU} and demand == []  # half a copy, 194 us, is more than 145 us
+    waiting, demand = decide(Priced(), [4], filling=[0])
+    assert waiting == {0: FETCH} and demand == [(0, -1)]
+
+
+def test_without_staging_and_slots_the_cpu_computes():
+    placed, _ = decide(
+        Priced(worth=1e6), [1, 1, 1], resident=[0], staging=0, slots=1,
+        estimator=Reuse(token_weight=0.0),
+    )  # fmt: skip
+    assert placed == {0: GPU, 1: CPU, 2: CPU}

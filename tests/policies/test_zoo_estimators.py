@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from policies.api import Shape
+from policies.api import Future, Shape
 from policies.compile import python_kernel
 from policies.composed import ComposedPolicy
 from policies.conformance import plain_costs
+from policies.errors import UserError
 from policies.estimators.estimate import estimate
-from policies.estimators.token_mix import learn_tokens
+from policies.estimators.reuse import cell_of
+from policies.estimators.token_shares import learn_tokens
 from policies.observation import new_observation, observe_rows
 from policies.parts import (
     Average,
@@ -17,11 +19,13 @@ from policies.parts import (
     FrequencyRecency,
     Last,
     RequestMatrix,
+    Reuse,
     Still,
-    TokenMix,
+    UsesToCome,
     Workload,
 )
 
+cell_of = python_kernel(cell_of)
 estimate = python_kernel(estimate)
 learn_tokens = python_kernel(learn_tokens)
 observe_rows = python_kernel(observe_rows)
@@ -123,9 +127,9 @@ def test_the_library_forgets_the_oldest():
     assert made.state_.library[:, 0].tolist() == [[0, 0, 2, 0], [0, 2, 0, 0]]
 
 
-def token_policy(**changes):
-    given = {"decay": 0.5, "token_weight": 1.0, "learning": 0.5, "buckets": 8, "patience": 0.0}
-    return policy(TokenMix(**(given | changes)))
+def reuse_policy(**changes):
+    given = {"decay": 0.5, "token_weight": 1.0, "learning": 0.5, "buckets": 8, "discount": 0.5}
+    return policy(Reuse(**(given | changes)))
 
 
 def learn(made, tokens, experts, layer=0):
@@ -140,22 +144,50 @@ def learn(made, tokens, experts, layer=0):
     return before
 
 
+def test_an_expert_of_every_pass_is_worth_all_the_discounted_future():
+    made = reuse_policy(discount=0.8)
+    for _ in range(400):
+        utilities = show(made, [1, 0, 0, 0])
+    assert utilities[0] == pytest.approx(1 / (1 - 0.8), rel=0.05)
+    assert max(utilities[1:]) < 0.1
+
+
+def test_values_follow_the_trace_and_not_recency():
+    """Used in every second pass: what was just used is not needed next."""
+    made = reuse_policy(discount=0.5)
+    for number in range(600):
+        utilities = show(made, [1, 0, 0, 0] if number % 2 else [0, 1, 0, 0])
+    # v(just used) = d v(due), v(due) = 1 + d v(just used)
+    assert utilities[0] == pytest.approx(0.5 / (1 - 0.25), rel=0.1)
+    assert utilities[1] == pytest.approx(1 / (1 - 0.25), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("age", "count", "row"),
+    [(0, 1, 0), (0, 2, 1), (0, 7, 2), (1, 7, 3), (3, 1, 5), (5, 1, 6), (17, 1, 8), (99, 1, 9),
+     (-1, 0, 9)],
+)  # fmt: skip
+def test_rows_of_the_table(age, count, row):
+    assert cell_of(age, count, 0.0) == (row, 0)
+    assert cell_of(age, count, 1.0)[1] == 9
+
+
 def test_a_known_token_counts_by_what_it_activated_before():
-    made = token_policy()
-    assert learn(made, [5, 6], [1, 2]).tolist() == [0, 0, 0, 0]
-    # The rates are 1/2 each over two rows; four rows are expected in the next pass.
-    assert made.state_.utility[0].tolist() == [0, 2, 2, 0]
-    # Token 5 is known: its row counts as expert 1, three rows remain with the rates.
+    made = reuse_policy()
+    learn(made, [5, 6], [1, 2])
+    rest = np.array(made.state_.utility[0])
+    assert made.state_.memory[0].tolist() == [0, 0.5, 0.5, 0]
     made.start_pass(5)
-    assert made.state_.utility[0].tolist() == [0, 2.5, 1.5, 0]
+    # Its share of expert 1 (all of its past rows) replaces the rate of one row.
+    assert made.state_.utility[0] - rest == pytest.approx([0, 0.5, -0.5, 0])
     made.note_token(7)
-    assert made.state_.utility[0].tolist() == [0, 2.5, 1.5, 0], "never seen: the rate stands"
+    assert made.state_.utility[0] - rest == pytest.approx([0, 0.5, -0.5, 0]), "never seen"
     made.note_token(6)
-    assert made.state_.utility[0].tolist() == [0, 2, 2, 0]
+    assert np.allclose(made.state_.utility[0], rest)
 
 
 def test_shares_follow_a_token_that_changes_its_experts():
-    made = token_policy()
+    made = reuse_policy()
     learn(made, [5], [1])
     learn(made, [5], [3])
     remembered = made.state_.token_expert[5, 0].tolist()
@@ -165,13 +197,22 @@ def test_shares_follow_a_token_that_changes_its_experts():
     assert 0 in made.state_.token_expert[5, 0].tolist()
 
 
-def test_patience_adds_passes_at_the_rate():
-    made = token_policy(patience=1.0)
-    learn(made, [-1, -1], [1, 2])
-    assert made.state_.utility[0].tolist() == [0, 4, 4, 0]
+def test_tokens_are_a_wish_that_can_be_withheld():
+    made = policy(Reuse())
+    assert made.needs == made.wishes == {"draft_tokens"}
+    made.do_without(frozenset({"draft_tokens"}))
+    assert made.needs == frozenset()
+    assert policy(Reuse(token_weight=0.0)).needs == frozenset()
+    assert policy(Last()).wishes == frozenset()
+    with pytest.raises(UserError, match="cannot do without \\['router_mass'\\]"):
+        policy(Last(), signal="mass").do_without(frozenset({"router_mass"}))
 
 
-def test_token_mix_declares_its_need():
-    assert policy(TokenMix()).needs == {"draft_tokens"}
-    assert policy(TokenMix(token_weight=0.0)).needs == frozenset()
-    assert policy(Last()).needs == frozenset()
+def test_the_true_value_is_the_discounted_sum():
+    made = policy(UsesToCome(0.5))
+    counts = np.zeros((4, 2, 4), np.uint8)
+    counts[:, 0, 1] = [3, 0, 1, 1]
+    made.foresee(Future(counts))
+    assert made.state_.utility[0].tolist() == [0, 1 + 0.25 + 0.125, 0, 0]
+    assert show(made, [0, 3, 0, 0]) == [0, 0.5 + 0.25, 0, 0]
+    assert made.clairvoyant

@@ -1,8 +1,10 @@
 """What cannot be played is refused before the run, with the number and the remedy."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from policies import parts
@@ -10,10 +12,12 @@ from policies.api import Future, LayerPlan
 from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from policies.session import IllegalPlan
+from policies.zoo.ours import ours
 from simulator.foresight import future_of
 from simulator.reference import simulate
 from simulator.settings import RunLabels, SimulationSettings
 from tests.simulator.scenes import ListReplay, Scripted, one_row, round_costs, settings
+from traces.window import Window
 
 WIDE = [[[0, 1]], [[1, 2]], [[0, 3]]]
 REPLAY = ListReplay([[WIDE] * 4], experts=4, accepted=1)
@@ -69,11 +73,37 @@ def test_needs_that_the_trace_lacks(need: str, message: str) -> None:
         simulate(REPLAY, policy, round_costs(), settings())
 
 
-def test_drafted_tokens_of_a_text_trace() -> None:
-    text = ListReplay([[WIDE]], experts=4)
-    text.kind = "text"
-    with pytest.raises(UserError, match="lacks its drafted tokens"):
+class TextReplay(ListReplay):
+    """Of kind text; `token`: that of every row."""
+
+    kind = "text"
+    token = -1
+
+    def window(self, request: int, start: int, gamma: int) -> Window:
+        window = super().window(request, start, gamma)
+        return replace(window, tokens=np.full_like(window.tokens, self.token))
+
+
+def test_a_text_without_tokens_serves_wishes_only() -> None:
+    text = TextReplay([[WIDE]], experts=4)
+    with pytest.raises(UserError, match="scripted needs draft_tokens, and this text trace lacks"):
         simulate(text, Scripted(needs=frozenset({"draft_tokens"})), round_costs(), settings())
+    policy = ours()
+    log = simulate(text, policy, round_costs(), settings())
+    assert policy.needs == frozenset()
+    assert log.info.notes["played_without"] == "draft_tokens (no tokens in the trace)"
+    assert "draft_tokens" not in log.info.notes
+
+
+def test_the_text_stands_in_for_drafted_tokens() -> None:
+    text = TextReplay([[WIDE]], experts=4)
+    text.token = 7
+    policy = ours()
+    log = simulate(text, policy, round_costs(), settings())
+    assert policy.needs == {"draft_tokens"}
+    assert "played_without" not in log.info.notes
+    assert log.info.notes["draft_tokens"].endswith("approximate")
+    assert (policy.state_.token_expert[7] >= 0).any(), "the token was learned from"
 
 
 def test_an_illegal_plan_names_policy_and_rule() -> None:

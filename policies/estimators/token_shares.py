@@ -1,39 +1,18 @@
-"""Expected activations in a layer's next run, from decayed rates and from the drafted tokens.
+"""What the drafted tokens say about the coming pass: a token tends to choose the experts that it
+chose before.
 
-A token tends to choose the experts that it chose before. `memory` holds each expert's decayed rate
-per row; the table of tokens (hashed to a fixed number of buckets, learned while running) the share
-of a token's past rows that chose each expert. Before a pass, every row counts with the rate; each
-token that becomes known replaces `token_weight` of its row by its shares. `patience` further passes
-count with the rate alone, for what stays useful.
+The table of tokens (hashed to a fixed number of buckets, learned while running) holds the share of
+a token's past rows that chose each expert. Each token that becomes known before a pass moves
+`token_weight` of its row from the experts' decayed rates (`memory`) to its own shares.
 """
 
 from __future__ import annotations
 
 from policies.compile import inner
-from policies.state import ESTIMATOR, GAMMA, PASS
+from policies.state import ESTIMATOR
 
-DECAY = 0
 TOKEN_WEIGHT = 1
 LEARNING = 2
-BUCKETS = 3
-PATIENCE = 4
-
-
-@inner
-def observe_rates(state, observation, layer):
-    """Update the rates of `layer` from this pass and set its utilities for the next one, of which
-    no token is known."""
-    rates, utilities, counts = state.memory, state.utility, observation.counts
-    decay = state.parameters[ESTIMATOR, DECAY]
-    # The first passes are averaged evenly, or the rates would start far too low.
-    step = max(1.0 - decay, 1.0 / (state.clock[PASS] + 1.0))
-    rows = float(observation.size[1])
-    expected = (1.0 + state.clock[GAMMA]) * (1.0 + state.parameters[ESTIMATOR, PATIENCE])
-    for expert in range(rates.shape[1]):
-        rate = rates[layer, expert]
-        rate += step * (counts[expert] / rows - rate)
-        rates[layer, expert] = rate
-        utilities[layer, expert] = expected * rate
 
 
 @inner
