@@ -40,8 +40,9 @@ def validation_table(result: Validation) -> Table:
         )
     table.caption = (
         "pred, real: predicted, measured; noise: half the spread of "
-        f"{result.agreements[0].repeats} runs; layer: median error of single layers; hits of active experts, measured, and points above the prediction; MB "
-        "copied, measured, and above the prediction; stall of both lanes in s, predicted/measured"
+        f"{result.agreements[0].repeats} runs; layer: median error of single layers; hits of "
+        "active experts and MB copied are the measured ones, beside them how much that is above "
+        "the prediction, in points and in %; stall of both lanes: predicted/measured"
     )
     return table
 
