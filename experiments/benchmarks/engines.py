@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from simulator.totals import Totals, simulate_totals
+
 from experiments.benchmarks.measures import Bench, Measure
 from experiments.benchmarks.scene import Scene, make_scene
 from experiments.benchmarks.timing import core_seconds
@@ -34,6 +36,11 @@ def measure_engines(bench: Bench) -> Iterator[Measure]:
             SECTION, f"{name}: 1,000 passes", seconds * 1000 / passes, "s",
             *(("at most", 1.0) if name == "spac" else ()),
         )  # fmt: skip
+        lean, _ = core_seconds(partial(play_totals, scene, name), bench.size.repeats)
+        yield Measure(
+            SECTION, f"{name}: the same, sums alone without a log",
+            activations(scene, log) / lean / MILLION, "million",
+        )  # fmt: skip
         yield ratio_to_reference(short, name, bench.size.repeats)
 
 
@@ -51,6 +58,11 @@ def play(scene: Scene, name: str) -> RunLog:
     """One run of the compiled engine."""
     policy: Any = ZOO[name]()
     return simulate_compiled(scene.replay, policy, scene.costs, scene.settings)
+
+
+def play_totals(scene: Scene, name: str) -> Totals:
+    """The same run, summed up as it goes."""
+    return simulate_totals(scene.replay, ZOO[name](), scene.costs, scene.settings)
 
 
 def play_reference(scene: Scene, name: str) -> RunLog:
