@@ -81,7 +81,7 @@ def test_theory_reads_foreign_routing(spac: Spac, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], "usage: spac study theory|paper|cells"),
+        ([], "usage: spac study theory|paper|formats|cells"),
         (["theori"], "unknown study 'theori', did you mean theory?"),
         (["theory", "data=nowhere"], "data=nowhere: no such folder"),
         (["theory", "errors=[0.5]", "data=false"], "need 0 and at least one rate more"),
