@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from experiments.configuration import as_mapping, number, whole_number
+from experiments.model_shapes import shape_of
 from experiments.trace_choice import Workload, find_trace, open_workload
 from policies.costs import CostTable
 from policies.errors import UserError
@@ -14,7 +15,7 @@ from runtime.checkpoints import torch_dtype
 from runtime.device import Device
 from runtime.devices import STANDIN, device_kind, open_device
 from runtime.engine_settings import EngineSettings, slots_of_ratio
-from runtime.model_shape import ModelShape, model_shape
+from runtime.model_shape import ModelShape
 from runtime.pace import slow_motion
 from runtime.random_model import RandomModel, random_model
 from runtime.standin_link import Link
@@ -123,7 +124,9 @@ def choose_forced(
     kind, _ = device_kind(str(config["device"]))
     if slow and kind != STANDIN:
         raise UserError(f"device={config['device']} has its own times; use paced=false")
-    shape = _shape(model, draft, dtype, config["distinct_layers"])
+    distinct = config["distinct_layers"]
+    distinct = None if distinct is None else whole_number("distinct_layers", distinct)
+    shape = shape_of(model, draft, distinct, dtype.itemsize)
     if as_if:
         shape = replace(
             shape, layers=traced.layers, experts=traced.experts, top_k=traced.top_k,
@@ -144,26 +147,6 @@ def choose_forced(
 def hardware_from(config: Mapping[str, Any]) -> HardwareProfile:
     """The profile of the key hardware."""
     return hardware_profile(as_mapping(config["hardware"]), "hardware")
-
-
-def _shape(
-    model: ModelProfile, draft: DraftProfile, dtype: torch.dtype, distinct: int | None
-) -> ModelShape:
-    size = model.dense_parameter_bytes
-    return model_shape(
-        model.name,
-        model.moe_layers,
-        model.experts,
-        model.top_k,
-        model.hidden,
-        model.expert_width,
-        layer_parameters=model.layer_bytes // size,
-        pass_parameters=model.pass_bytes // size,
-        key_width=max(1, model.kv_bytes_per_token // model.layers // 2 // size),
-        distinct=None if distinct is None else whole_number("distinct_layers", distinct),
-        draft_layers=draft.layers,
-        draft_parameters=draft.step_bytes // dtype.itemsize,
-    )
 
 
 def _carrier(shape: ModelShape) -> ModelShape:

@@ -7,7 +7,12 @@ from simulator.model_profile import ModelProfile
 HALF = 2  # bytes of a parameter of the profiles of drafts
 
 
-def shape_of(model: ModelProfile, draft: DraftProfile, distinct: int | None = None) -> ModelShape:
+def shape_of(
+    model: ModelProfile,
+    draft: DraftProfile,
+    distinct: int | None = None,
+    draft_parameter_bytes: int = HALF,
+) -> ModelShape:
     """distinct: layers with weights of their own, None for all."""
     size = model.dense_parameter_bytes
     return model_shape(
@@ -19,8 +24,8 @@ def shape_of(model: ModelProfile, draft: DraftProfile, distinct: int | None = No
         model.expert_width,
         layer_parameters=model.layer_bytes // size,
         pass_parameters=model.pass_bytes // size,
-        key_width=model.kv_bytes_per_token // (2 * model.layers * size),
+        key_width=max(1, model.kv_bytes_per_token // (2 * model.layers * size)),
         distinct=distinct,
         draft_layers=draft.layers,
-        draft_parameters=draft.step_bytes // HALF,
+        draft_parameters=draft.step_bytes // draft_parameter_bytes,
     )

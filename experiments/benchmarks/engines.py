@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from simulator.totals import Totals, simulate_totals
-
 from experiments.benchmarks.measures import Bench, Measure
 from experiments.benchmarks.scene import Scene, make_scene
 from experiments.benchmarks.timing import core_seconds
 from policies.zoo import ZOO
 from simulator.compiled import simulate_compiled
 from simulator.reference import simulate
+from simulator.totals import Totals, simulate_totals
 from traces.runlog import RunLog
 
 SECTION = "engines"
