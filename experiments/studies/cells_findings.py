@@ -39,8 +39,16 @@ def about_words(table: pd.DataFrame, split: str, cells: CellsFile) -> str:
         f"trace's requests, of which are counted (after one for warm-up): {played}. Names that "
         "begin with ~ are traces of accepted text only: rejected drafts are replaced by the text, "
         "their experts and tokens, and acceptance is an assumption, so their numbers are "
-        "approximate. Simulated times of published hardware figures, not measured on a GPU."
+        f"approximate. {rivals_words(cells)} Simulated times of published hardware figures, not "
+        "measured on a GPU."
     )
+
+
+def rivals_words(cells: CellsFile) -> str:
+    """Which policies took part: what is "best published" depends on it."""
+    if cells.policies is None:
+        return "All policies of the zoo took part, as far as a trace serves them."
+    return f"Only these policies took part: {', '.join(cells.policies)}."
 
 
 def ratio_words(table: pd.DataFrame) -> str:
