@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long bench scale verify-dense readme lint clean gpu-check overhead validation
+.PHONY: help demo test test-long bench scale verify-dense readme notebooks lint clean gpu-check overhead validation
 
 help:
 	@echo "make demo       record, compare, draw and run the winner, a minute or two; more the first time, while kernels compile"
@@ -15,6 +15,7 @@ help:
 	@echo "make scale      play 10 million tokens at 48 layers x 128 experts: memory, and cost of the last tenth"
 	@echo "make verify-dense  dense replay against decoding really run at gamma 1, 2, 4, 8 on 40 prompts"
 	@echo "make readme     play the README's comparison again and rewrite its table and picture"
+	@echo "make notebooks  play the grid that a notebook reads and execute all notebooks again"
 	@echo "make gpu-check  everything that needs a GPU, in under eight minutes; JSON in experiments/results/gpu"
 	@echo "make overhead   what a layer costs the host, and how busy a link is that all wait for"
 	@echo "make validation  calibrate, run seven policies for real on both clocks of the stand-in, compare with the simulator; keep the results"
@@ -51,6 +52,11 @@ verify-dense: $(STAMP)
 readme: $(STAMP)
 	$(BIN)/spac compare requests=6 policy=[all_cpu,static_hot,lru_fetch,lru_cpu,binary_prefetch,freetoken,hybrimoe,spac,ours,belady,window_oracle]
 	$(BIN)/python -m experiments.readme outputs/compare/latest
+
+notebooks: $(STAMP)
+	$(BIN)/spac compare requests=6 policy=[all_cpu,lru_cpu,spac,ours,belady] gamma=[1,2,4,8] bound=none pictures=false
+	cp outputs/compare/latest/table.csv experiments/results/notebooks/windows.csv
+	$(BIN)/python -m experiments.notebooks
 
 # With the packages of whatever Python there is: PYTHON=.venv/bin/python for those of this project.
 gpu-check:
