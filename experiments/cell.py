@@ -2,3 +2,4 @@
 
 CELL = ["hardware", "model", "workload", "cache_ratio", "gamma"]
 TPS = "tokens_per_second"
+HITS_BY_LAYER = "hits_by_layer"  # an array in each row: in Parquet, not in CSV

@@ -81,7 +81,7 @@ COMMANDS = {
         Command(
             "report",
             "experiments.report",
-            "tables and pictures of a finished comparison",
+            "a page with tables and pictures of a finished comparison",
             positional=("folder",),
         ),
         Command(

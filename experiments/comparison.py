@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.cell import HITS_BY_LAYER
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import NO_SPECULATION
 from experiments.setting import Setting
@@ -21,6 +22,7 @@ from simulator.requirements import check_requirements, missing_observation
 from simulator.settings import SimulationSettings
 from traces.acceptance import Acceptance
 from traces.held_replay import HeldReplay
+from traces.layer_hits import hit_rate_by_layer
 from traces.metrics import metrics
 from traces.replay import Replay
 from traces.runlog import RunLog
@@ -141,6 +143,7 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
         "engine": choose_engine(policy, setting.engine).engine,  # type: ignore[arg-type]
         "played_without": log.info.notes.get("played_without", ""),
         **asdict(metrics(log)),
+        HITS_BY_LAYER: hit_rate_by_layer(log).tolist(),
         "trace_layers": replay.model.layers,
         "trace_experts": replay.model.experts,
         "model_layers": setting.machine.model(replay.model).moe_layers,

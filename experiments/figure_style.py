@@ -1,10 +1,12 @@
 """How figures look: colours that colour-blind readers tell apart, markers and hatches for print."""
 
+import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,6 +17,7 @@ COLOURS = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--", "**", "||")
 DOTS_PER_INCH = 150
+SALT = "moe-spac-lab"  # of the ids inside an SVG, which are random otherwise
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,17 @@ def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Fig
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a PNG, PDF or SVG by the ending of `path`; the same figure gives the same bytes."""
-    dated = {".pdf": "CreationDate", ".svg": "Date"}.get(path.suffix)
-    figure.savefig(path, dpi=DOTS_PER_INCH, metadata={dated: None} if dated else None)
+    if path.suffix == ".svg":
+        path.write_bytes(svg_bytes(figure))
+        return path
+    undated = {"CreationDate": None} if path.suffix == ".pdf" else None
+    figure.savefig(path, dpi=DOTS_PER_INCH, metadata=undated)
     return path
+
+
+def svg_bytes(figure: Figure) -> bytes:
+    """The figure as SVG: text as outlines, so that no font is needed; the same bytes each time."""
+    sink = io.BytesIO()
+    with rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):
+        figure.savefig(sink, format="svg", metadata={"Date": None})
+    return sink.getvalue()

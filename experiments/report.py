@@ -1,5 +1,6 @@
 """`spac report`, and the end of compare and demo: tables, pictures, winner, one sentence."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments.outputs import new_folder
-from experiments.pictures import draw_all, save_all
+from experiments.pictures import draw_all, draw_details, save_all
 from experiments.provenance import read_run_file, write_run_file
 from experiments.ranking import (
     Standing,
@@ -18,20 +19,26 @@ from experiments.ranking import (
     sentence,
     standing,
 )
+from experiments.report_page.contents import page_of
+from experiments.report_page.page import render
+from experiments.report_page.validation_part import read_validation
 from experiments.run_report import is_run, report_run
 from experiments.tables import comparison_tables, read_table, write_table
-from experiments.winner import DRAFTING_FILE, winner_of, write_winner
+from experiments.winner import DRAFTING_FILE, WINNER_FILE, Winner, winner_of, write_winner
+from traces.atomic import write_atomically
 from traces.runlog import RunLog, read_runlog
 
 RUNLOGS = "runlogs"
+PAGE_FILE = "report.html"
 
 
 @dataclass(frozen=True)
 class Report:
-    """A comparison with its outcome and the files made of it."""
+    """A comparison with its outcome, the winners by name of their file, and the files made."""
 
     rows: pd.DataFrame
     standing: Standing
+    winners: Mapping[str, Winner]
     paths: list[Path]
     drafting: Standing | None = None
 
@@ -43,12 +50,22 @@ def run(config: DictConfig) -> int:
         report_run(source, Console())
         return 0
     record, rows = read_run_file(source), read_table(source)
+    validation = read_validation(config.validation)
     standing(rows[~rows["sweep"]])  # refuses a table that cannot have a winner, before writing
     folder = new_folder(config.outputs, "report")
     write_run_file(folder, "report", config, record["inputs"])
     paths = write_table(folder, rows)
-    report = write_report(rows, record, source, folder, bool(config.pictures))
-    show_report(replace(report, paths=paths + report.paths), Console())
+    report = write_report(rows, record, source, folder, False)
+    drawn = {}
+    if config.pictures:
+        partial = report.standing.partial
+        drawn = draw_all(rows, first_runlog(source), partial) | draw_details(rows)
+    paths += save_all(drawn, folder, (".png", ".pdf"))
+    winners = {str(folder / name): winner for name, winner in report.winners.items()}
+    page = page_of(rows, record, report.standing, report.drafting, winners, drawn, validation)
+    write_atomically(folder / PAGE_FILE, render(page).encode())
+    paths += [*report.paths, folder / PAGE_FILE]
+    show_report(replace(report, paths=paths), Console())
     return 0
 
 
@@ -59,15 +76,15 @@ def write_report(
     main, planned = rows[~rows["sweep"]], record.get("planned_rows")
     result = standing(main, planned_rows=planned)
     winner = winner_of(main, result, record["source_hash"], record["inputs"])
-    paths = [write_winner(folder, winner)]
-    drafting = None
+    winners, drafting = {WINNER_FILE: winner}, None
     if winner.gamma == 0 and can_win_drafting(main):
         drafting = standing(main, drafting=True, planned_rows=planned)
         second = winner_of(main, drafting, record["source_hash"], record["inputs"])
-        paths.append(write_winner(folder, second, DRAFTING_FILE))
+        winners[DRAFTING_FILE] = second
+    paths = [write_winner(folder, one, name) for name, one in winners.items()]
     if pictures:
         paths = save_all(draw_all(rows, first_runlog(source), result.partial), folder) + paths
-    return Report(rows, result, paths, drafting)
+    return Report(rows, result, winners, paths, drafting)
 
 
 def show_report(report: Report, console: Console) -> None:
