@@ -53,9 +53,7 @@ def _span(policy: str, rates: NDArray[np.float64]) -> str:
     )
 
 
-def _heat_map(
-    rates: NDArray[np.float64], names: list[str], title: str, rows_are: str
-) -> Figure:
+def _heat_map(rates: NDArray[np.float64], names: list[str], title: str, rows_are: str) -> Figure:
     figure, axes = new_figure(title, width=10.0, height=0.4 * len(names) + 1.7)
     image = axes.imshow(rates, aspect="auto", cmap=COLOURS, vmin=0, vmax=1)
     axes.grid(visible=False)

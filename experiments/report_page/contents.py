@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from experiments.breakdown_table import NOTE, breakdown_table
 from experiments.cell import HITS_BY_LAYER, TPS
-from experiments.possible import is_bounded
 from experiments.pictures import winning_cells
+from experiments.possible import is_bounded
 from experiments.ranking import Standing, drafting_sentence, sentence
 from experiments.ranking_table import ranking_note, ranking_tables
 from experiments.report_page.page import Page
@@ -104,7 +104,9 @@ def _scope(rows: pd.DataFrame) -> str:
 
 
 def _warnings(rows: pd.DataFrame, result: Standing) -> list[str]:
-    found = ["The speeds compared here are simulated from the hardware profile below, not measured."]
+    found = [
+        "The speeds compared here are simulated from the hardware profile below, not measured."
+    ]
     if result.approximate:
         found.append("Approximate: text traces cannot tell what rejected drafts would have routed.")
     if result.partial:

@@ -1,7 +1,5 @@
 """An invented comparison with all that a page shows, and the page made of it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -67,7 +65,7 @@ def report_page(rows: pd.DataFrame, drawn: dict[str, Figure] | None = None) -> P
     """The page of `rows`, with all its pictures unless others are given."""
     main = rows[~rows["sweep"]]
     result = standing(main)
-    winner = replace(winner_of(main, result, "0123", {}), cache_ratio=0.17)
+    winner = winner_of(main, result, "0123", {})
     if drawn is None:
         drawn = draw_all(rows, None) | draw_details(rows)
     return page_of(rows, RECORD, result, None, {"out/winner.yaml": winner}, drawn, None)

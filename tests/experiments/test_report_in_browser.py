@@ -62,7 +62,9 @@ def test_foreign_addresses_are_refused_and_would_be_seen(
     browser: Browser, page: Path, tmp_path: Path
 ) -> None:
     text = page.read_text(encoding="utf-8")
-    foreign = text.replace("<main>", '<main><img src="http://foreign.test/x.png"><script>1</script>')
+    foreign = text.replace(
+        "<main>", '<main><img src="http://foreign.test/x.png"><script>1</script>'
+    )
     (tmp_path / "foreign.html").write_text(foreign, encoding="utf-8")
     asked, console = browser.visit(tmp_path / "foreign.html")
     assert asked == set()
