@@ -17,8 +17,8 @@ SHARES = {
 }
 NOTE = (
     "Means over workloads, fastest policy first. hits: of active experts, counted by tokens; GPU, "
-    "fetched, streamed, CPU: where active experts were computed, resident or after a copy; useful, "
-    "late, wasted: of all prefetches; MB: copied per committed token; ms: time per committed token, "
+    "fetched, streamed, CPU: where active experts were computed, resident or after a copy; "
+    "useful, late, wasted: of all prefetches; MB: copied per committed token; ms: time per token, "
     "and how much of it each lane waited; link busy: part of the time."
 )
 

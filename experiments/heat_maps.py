@@ -14,6 +14,11 @@ LABELLED = 16  # layers; with more, cells have no room for numbers
 DARK = 0.55  # hit rates above are on a bright ground and written in black
 
 
+def has_hits(rows: pd.DataFrame) -> bool:
+    """Whether every row has its hits by layer; those of older versions have none."""
+    return HITS_BY_LAYER in rows and bool(rows[HITS_BY_LAYER].notna().all())
+
+
 def hits_by_policy(rows: pd.DataFrame, winner: str) -> Figure:
     """Rows of one setting whose traces have equally many layers: policies x layers, the mean over
     workloads, the fastest policy on top."""

@@ -7,10 +7,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import figures
-from experiments.cell import HITS_BY_LAYER
 from experiments.copy_figures import prefetch_fates, stalls
 from experiments.figure_style import save_figure
-from experiments.heat_maps import hits_by_policy, hits_by_workload
+from experiments.heat_maps import has_hits, hits_by_policy, hits_by_workload
 from experiments.lanes_figure import pass_lanes_figure
 from experiments.possible import with_possible
 from experiments.ranking import best_setting, standing
@@ -46,7 +45,7 @@ def draw_details(rows: pd.DataFrame) -> dict[str, Figure]:
     fates = prefetch_fates(base)
     if fates is not None:
         drawn["prefetches"] = fates
-    if HITS_BY_LAYER not in base:  # a table of an older version
+    if not has_hits(base):
         return drawn
     # Traces with other numbers of layers have heat maps of their own.
     for layers, part in base.groupby("trace_layers", sort=False):

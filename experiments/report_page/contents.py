@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.breakdown_table import NOTE, breakdown_table
-from experiments.cell import HITS_BY_LAYER, TPS
+from experiments.cell import TPS
+from experiments.heat_maps import has_hits
 from experiments.pictures import winning_cells
 from experiments.possible import is_bounded
 from experiments.ranking import Standing, drafting_sentence, sentence
@@ -132,7 +133,7 @@ def _missing(base: pd.DataFrame, drawn: Mapping[str, Figure]) -> list[str]:
     found = []
     if not drawn:
         found.append("No pictures, as asked: pictures=false.")
-    if HITS_BY_LAYER not in base:
+    if not has_hits(base):
         found.append("This table has no hits by layer; spac compare now keeps them: run it again.")
     if not is_bounded(base):
         found.append("This table has no bounds: bound=none, an older version, or an interruption.")

@@ -1,4 +1,4 @@
-"""A headless Chromium driven by its command line: lays a page out, prints it, watches its network."""
+"""A headless Chromium by its command line: lays a page out, prints it, watches its network."""
 
 import html
 import json

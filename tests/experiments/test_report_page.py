@@ -184,7 +184,10 @@ def test_the_command_writes_page_and_figures(spac: Spac, dense_trace: Path, tmp_
     assert again.replace("outputs/report/2", "outputs/report/1") == page
 
 
-def test_without_pictures_the_page_has_tables(spac: Spac, dense_trace: Path) -> None:
+def test_without_pictures_the_page_has_tables(
+    spac: Spac, dense_trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validation_part, "KEPT", tmp_path / "kept")
     words = ("policy=[spac,lru_cpu]", "cache_ratio=0.3", "gamma=1", "workers=1", "bound=none")
     assert spac("compare", f"trace={dense_trace}", *words, "pictures=false").code == 0
     assert spac("report", "pictures=false").code == 0
