@@ -13,69 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.errors import UserError
-from traces.manifest import SCHEMA_VERSION, Manifest, ModelInfo, SamplingInfo
-from traces.reader import Trace, open_trace
-from traces.rows import DECODE, UNKNOWN_TOKEN, build_rows
-from traces.writer import TraceWriter
+from traces.importers.routing import Routing
 
-# Bytes of one routed expert as published: gate, up and down matrices. gpt-oss stores 4.25 bits a
-# weight (MXFP4) and bf16 biases.
-_EXPERT_BYTES = {
-    "openai/gpt-oss-20b": 3 * 2880 * 2880 * 17 // 32 + 3 * 2880 * 2,
-    "deepseek-ai/DeepSeek-V2-Lite-Chat": 3 * 2048 * 1408 * 2,
-}
 _ARRAYS = {"experts": 3, "token": 1, "seq": 1, "pos": 1}
 
 
-def import_npz(source: Path, destination: Path, expert_bytes: int | None = None) -> Trace:
-    """Write the trace of `source` to the new directory `destination`.
+def recognises_npz(source: Path) -> bool:
+    """The suffix: what is inside is checked when it is read."""
+    return source.suffix == ".npz"
 
-    `expert_bytes` is needed for models whose size is not known here. Requests are the sequences,
-    starts the positions in the file, which begin where recording began.
-    """
+
+def read_npz(source: Path) -> Routing:
+    """Requests are the sequences; positions begin where recording began."""
     arrays = _read_arrays(source)
     meta = _read_meta(arrays, source)
     _check_shapes(arrays, source)
-    experts, request, start = arrays["experts"], arrays["seq"], arrays["pos"]
-    continues = np.append(request[1:] == request[:-1], False)
-    if (np.diff(request) < 0).any() or (np.diff(start)[continues[:-1]] != 1).any():
-        raise UserError(f"{source}: seq must ascend and pos must count by one within a sequence")
-    name = str(meta["model"])
-    size = expert_bytes or _EXPERT_BYTES.get(name)
-    if size is None:
-        raise UserError(f"{source}: bytes of an expert of {name} unknown, give expert_bytes=")
-    token = arrays["token"]
-    weights = arrays.get("weights")
-    manifest = Manifest(
-        schema_version=SCHEMA_VERSION,
-        kind="text",
-        workload=source.stem,
-        model=ModelInfo(name, experts.shape[1], int(meta["experts"]), experts.shape[2], size),
-        draft=None,
-        sampling=SamplingInfo("none", 0.0, 0),
-        gamma_max=0,
-        recorder="import npz",
-        columns=() if weights is None else ("router_weights",),
+    return Routing(
+        request=arrays["seq"],
+        position=arrays["pos"],
+        prompt=np.zeros(len(arrays["seq"]), np.bool_),
+        token=arrays["token"],
+        experts=arrays["experts"],
+        weights=arrays.get("weights"),
+        model=str(meta["model"]),
+        number=int(meta["experts"]),
         notes={
             key: str(meta[key])
             for key in ("repo", "licence", "phase", "order", "weights", "note")
             if key in meta
         },
     )
-    rows = build_rows(
-        request=request,
-        phase=DECODE,
-        start=start,
-        row=0,
-        input_token=token,
-        target_choice=np.where(continues, np.roll(token, -1), UNKNOWN_TOKEN),
-        match=False,
-        experts=experts,
-        router_weights=weights,
-    )
-    with TraceWriter(destination, manifest) as writer:
-        writer.append(rows)
-    return open_trace(destination)
 
 
 def _read_arrays(source: Path) -> dict[str, NDArray[Any]]:
