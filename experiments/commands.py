@@ -45,8 +45,9 @@ COMMANDS = {
         Command(
             "trace",
             "experiments.trace",
-            "info, check, stats or import of a trace",
+            "look at, check, import, generate, shuffle or export a trace",
             positional=("action", "path"),
+            renamed={"model": "model_name"},
         ),
         Command(
             "simulate",

@@ -1,4 +1,4 @@
-"""`spac trace info|check|stats|import PATH`: look at a trace, or make one from a foreign file."""
+"""`spac trace ACTION PATH`: look at a trace, make one, or hand one on."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,11 @@ from rich.console import Console
 from experiments.configuration import as_list, number, whole_number
 from experiments.refusals import unknown
 from experiments.trace_choice import acceptance_from, find_trace
+from experiments.trace_exchange import export_layers, import_file
+from experiments.trace_generate import LAWS, generate, shuffle
 from experiments.trace_tables import info_table, stats_tables
 from policies.errors import UserError
 from traces.check import check_trace
-from traces.importers import import_trace
 from traces.reader import open_trace
 from traces.stats import trace_stats
 
@@ -22,6 +23,7 @@ def run(config: DictConfig) -> int:
         raise UserError(f"usage: spac trace {'|'.join(ACTIONS)} PATH [key=value ...]")
     if config.action not in ACTIONS:
         raise unknown("action", str(config.action), ACTIONS)
+    _refuse_idle_keys(config)
     return ACTIONS[config.action](config, Console())
 
 
@@ -57,18 +59,29 @@ def show_stats(config: DictConfig, console: Console) -> int:
     return 0
 
 
-def import_file(config: DictConfig, console: Console) -> int:
-    """Write a new trace from a routing file."""
-    if config.out is None:
-        raise UserError("spac trace import needs out=<new trace directory>")
-    trace = import_trace(config.path, config.out, str(config.format), config.expert_bytes)
-    console.print(info_table(trace))
-    return 0
+def _refuse_idle_keys(config: DictConfig) -> None:
+    """UserError for a key that was given and means nothing to the action."""
+    for key, actions in ONLY_FOR.items():
+        if config[key] is not None and config.action not in actions:
+            raise UserError(
+                f"{key}={config[key]}: counts with spac trace {' or '.join(actions)} only"
+            )
 
 
+ONLY_FOR: dict[str, tuple[str, ...]] = {
+    "out": ("import", "export", "generate", "shuffle"),
+    "format": ("import",),
+    **dict.fromkeys(("model", "experts", "expert_bytes"), ("import", "generate")),
+    **dict.fromkeys(("layers", "top_k", "requests", "tokens", *LAWS), ("generate",)),
+    "within": ("shuffle",),
+    "acceptance": ("stats",),
+}
 ACTIONS: dict[str, Callable[[DictConfig, Console], int]] = {
     "info": show_info,
     "check": check,
     "stats": show_stats,
     "import": import_file,
+    "export": export_layers,
+    "generate": generate,
+    "shuffle": shuffle,
 }

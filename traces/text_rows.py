@@ -20,7 +20,13 @@ class TextRows:
 
 
 def text_rows(batch: RowBatch, manifest: Manifest) -> TextRows:
-    """Committed rows in text order: row 0 of each start; of a windowed trace, rows that were
+    """The committed rows in text order."""
+    rows = committed_rows(batch, manifest)
+    return TextRows(rows.request, rows.input_token, rows.experts)
+
+
+def committed_rows(batch: RowBatch, manifest: Manifest) -> RowBatch:
+    """Decode rows in text order: row 0 of each start; of a windowed trace, rows that were
     committed.
 
     The inputs of rows 0..a of a window are committed tokens; the next window repeats none of them.
@@ -33,5 +39,4 @@ def text_rows(batch: RowBatch, manifest: Manifest) -> TextRows:
         accepted = leading_matches(decode.match.reshape(-1, window))
         choice = decode.target_choice.reshape(-1, window)[np.arange(len(row)), accepted]
         last = (accepted - (choice == UNKNOWN_TOKEN))[:, None]
-    kept = (row <= last).ravel()
-    return TextRows(decode.request[kept], decode.input_token[kept], decode.experts[kept])
+    return decode.take((row <= last).ravel())

@@ -23,11 +23,16 @@ EXPERT_BYTES = {
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says about the model, for files that do not; it wins over the file's words."""
+    """What the user says about the model, for files that do not; it wins over the file's words.
+
+    `layers` and `top_k` are those of the model that the user named: the file must have as many.
+    """
 
     name: str | None = None
     experts: int | None = None
     expert_bytes: int | None = None
+    layers: int | None = None
+    top_k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,11 @@ def manifest_of(routing: Routing, source: Path, format: str, given: Given) -> Ma
     name = given.name or routing.model
     if name is None:
         raise UserError(f"{source}: the file does not name the model, give model=")
+    if given.layers not in (None, layers) or given.top_k not in (None, top_k):
+        raise UserError(
+            f"{source}: {layers} layers, top-{top_k}, but {name} has {given.layers} MoE layers, "
+            f"top-{given.top_k}"
+        )
     number = given.experts or routing.number
     if number is None:
         highest = int(routing.experts.max()) + 1

@@ -52,25 +52,27 @@ def read_sglang(source: Path) -> Routing:
             f"{source}: counts of experts ({keys}) do not tell which token chose which; {_AGAIN}"
         )
     chain = SequenceChain()
-    shares = [
+    passes = [
         _read_pass(record, chain, f"{source}, record {number}")
         for number, record in enumerate(dump["records"])
     ]
-    shares = [one for one in shares if one is not None]
+    shares = [one for one in passes if one is not None]
     if not shares:
         raise UserError(f"{source}: no forward pass with tokens")
     if len({one.shape[1:] for one in shares}) > 1:
         raise UserError(f"{source}: passes differ in layers or top-k")
-    raw = np.concatenate(shares)
-    layers = (raw >= 0).any(axis=(0, 2))
-    columns = (raw >= 0).any(axis=(0, 1))
-    if not layers.any():
+    raw: NDArray[np.int64] = np.concatenate(shares)
+    layers = np.flatnonzero((raw >= 0).any(axis=(0, 2)))
+    columns = np.flatnonzero((raw >= 0).any(axis=(0, 1)))
+    if len(layers) == 0:
         raise UserError(f"{source}: every entry of topk_ids_of_layer is -1: nothing was routed")
-    experts, number, replicas = _logical(raw[:, layers][:, :, columns], dump, layers, source)
+    experts, number, replicas = _logical(
+        raw[:, layers][:, :, columns], dump, layers, raw.shape[1], source
+    )
     order = chain.order()
     notes = {"passes": "requests were told apart by positions"}
-    if not layers.all():
-        notes["layers"] = f"{int((~layers).sum())} layers without routed experts left out"
+    if len(layers) < raw.shape[1]:
+        notes["layers"] = f"{raw.shape[1] - len(layers)} layers without routed experts left out"
     if replicas:
         notes["replicas"] = "of experts were mapped back by the last map of the recording"
     return without_split_prompts(
@@ -122,17 +124,21 @@ def _read_pass(record: dict[str, Any], chain: SequenceChain, where: str) -> NDAr
 
 
 def _logical(
-    experts: NDArray[Any], dump: dict[str, Any], layers: NDArray[np.bool_], source: Path
+    experts: NDArray[Any],
+    dump: dict[str, Any],
+    layers: NDArray[np.int64],
+    count: int,
+    source: Path,
 ) -> tuple[NDArray[Any], int | None, bool]:
     """(experts by their own numbers, experts of a layer or None, whether there were replicas)."""
     table = dump.get("last_physical_to_logical_map")
     if table is None:
         return experts, None, False
     mapping = integer_array(table, 2, f"{source}: last_physical_to_logical_map")
-    if len(mapping) != len(layers) or experts.max() >= mapping.shape[1]:
+    if len(mapping) != count or experts.max() >= mapping.shape[1]:
         raise UserError(
             f"{source}: last_physical_to_logical_map is {list(mapping.shape)}, the passes have "
-            f"{len(layers)} layers and experts up to {experts.max()}"
+            f"{count} layers and experts up to {experts.max()}"
         )
     mapping = mapping[layers]
     number = int(mapping.max()) + 1
