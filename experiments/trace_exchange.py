@@ -37,8 +37,11 @@ def export_layers(config: DictConfig, console: Console) -> int:
         raise UserError("spac trace export needs out=<new folder>")
     ratios = [number("ratios", value) for value in as_list(config.ratios)]
     trace = open_trace(find_trace(config.path))
-    files = export_oracle_general(trace, str(config.out))
     experts = trace.manifest.model.experts
+    for ratio in ratios:
+        if capacity_of(ratio, experts) < 1:
+            raise UserError(f"ratios={ratio}: no slot in a layer of {experts} experts")
+    files = export_oracle_general(trace, str(config.out))
     table = hits_table(layer_requests(trace), experts, ratios, files)
     size = trace.manifest.model.expert_bytes
     console.print(table)
@@ -61,8 +64,6 @@ def hits_table(
     table = Table(*columns, title="hit rates of single requests, one cache per layer")
     for ratio in ratios:
         capacity = capacity_of(ratio, experts)
-        if capacity < 1:
-            raise UserError(f"ratios={ratio}: no slot in a layer of {experts} experts")
         tokens = [np.ascontiguousarray(one[:, None]) for one in layers]
         rates = [
             sum(hits(one, experts, capacity) for one in tokens) / layers.size

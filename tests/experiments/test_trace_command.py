@@ -1,4 +1,4 @@
-"""`spac trace`: the four actions, and every damage as one line."""
+"""`spac trace`: looking at traces and importing one, and every damage as one line."""
 
 import json
 import shutil
