@@ -110,6 +110,11 @@ REFUSED: dict[str, tuple[str, Maker, str]] = {
         r"last_physical_to_logical_map is \[1, 2\]",
     ),
     "vllm none": ("auto", response(routed_experts=None), "--enable-return-routed-experts"),
+    "vllm plain response": (
+        "auto",
+        json_file({"model": "m", "choices": [{"text": "x" * 70_000}]}),
+        "response 0, choice 0: no routed_experts",
+    ),
     "vllm not base64": ("auto", response(routed_experts="!"), "no base64 of an .npy"),
     "vllm too many rows": ("auto", response(token_ids=[1]), "8 rows of routed_experts for 4"),
     "vllm no usage": (
@@ -238,6 +243,14 @@ def test_router_softmax_tells_the_number_of_experts(tmp_path: Path) -> None:
     given = Given(name="m", expert_bytes=1)
     trace = import_trace(tmp_path / "a.parquet", tmp_path / "trace", given=given)
     assert trace.manifest.model.experts == 16
+
+
+def test_a_prompt_that_is_too_long(tmp_path: Path) -> None:
+    """One more than a trace can number."""
+    experts = np.tile(np.array([[[0, 1]]]), (32_770, 1, 1))
+    dump = sglang_dump(one_text(experts, prompt=32_769), layers=1)
+    with pytest.raises(UserError, match=r"a prompt of 32769 tokens; a trace holds .* 32768"):
+        take(write_json(tmp_path / "a.json", dump), tmp_path / "trace")
 
 
 def test_an_ambiguous_file_is_not_guessed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from traces.rows import DECODE, PREFILL, UNKNOWN_TOKEN, RowBatch, build_rows
 # Bytes of one routed expert as published: gate, up and down matrices. gpt-oss stores 4.25 bits a
 # weight (MXFP4) and bf16 biases.
 _GPT_OSS_BYTES = 3 * 2880 * 2880 * 17 // 32 + 3 * 2880 * 2
+LONGEST_PROMPT = 1 << 15  # rows of a prefill are numbered in int16
 EXPERT_BYTES = {
     "openai/gpt-oss-20b": _GPT_OSS_BYTES,
     "openai/gpt-oss-120b": _GPT_OSS_BYTES,
@@ -159,6 +160,12 @@ def _check(routing: Routing, source: Path) -> None:
     if (np.diff(routing.request) < 0).any() or (steps[same] != 1).any():
         raise UserError(
             f"{source}: requests must ascend and positions count by one within a request"
+        )
+    longest = int(routing.position[routing.prompt].max(initial=-1)) + 1
+    if longest > LONGEST_PROMPT:
+        raise UserError(
+            f"{source}: a prompt of {longest} tokens; a trace holds prompts of up to "
+            f"{LONGEST_PROMPT}, leave longer ones out of the file"
         )
     ordered = np.sort(experts, axis=2)
     twice = np.argwhere(ordered[:, :, 1:] == ordered[:, :, :-1])

@@ -117,8 +117,8 @@ def _read_pass(record: dict[str, Any], chain: SequenceChain, where: str) -> NDAr
         chain.decode(token, position, where)
     else:
         raise UserError(
-            f"{where}: forward_mode {mode}; only extend (1) and decode (2) can be imported. A "
-            "verify pass does not say what was accepted: record without speculative decoding"
+            f"{where}: forward_mode {mode}; only extend (1) and decode (2) tell which token goes "
+            "where: record without --enable-mixed-chunk and without speculative decoding"
         )
     return experts.transpose(1, 0, 2)
 

@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 
 from policies.errors import UserError
 from traces.importers.json_arrays import integer_array, key_of
-from traces.importers.json_files import head_of, json_lines, mentions, read_json
+from traces.importers.json_files import json_lines, mentions, read_json
 from traces.importers.routing import Routing, without_split_prompts
 
 
 def recognises_vllm(source: Path) -> bool:
-    """Responses name what they are before they list anything."""
-    return mentions(source, "choices") and (
-        "routed_experts" in head_of(source) or mentions(source, "object", "usage")
-    )
+    """Responses name the model and what they are before they list anything."""
+    return mentions(source, "model", "choices")
 
 
 def read_vllm(source: Path) -> Routing:
