@@ -21,7 +21,7 @@ from experiments.ranking import (
 )
 from experiments.report_page.contents import page_of
 from experiments.report_page.page import render
-from experiments.report_page.validation_part import read_validation
+from experiments.report_page.validation_part import read_validation, source_of_validation
 from experiments.run_report import is_run, report_run
 from experiments.tables import comparison_tables, read_table, write_table
 from experiments.winner import DRAFTING_FILE, WINNER_FILE, Winner, winner_of, write_winner
@@ -62,7 +62,10 @@ def run(config: DictConfig) -> int:
         drawn = draw_all(rows, first_runlog(source), partial) | draw_details(rows)
     paths += save_all(drawn, folder, (".png", ".pdf"))
     winners = {str(folder / name): winner for name, winner in report.winners.items()}
-    page = page_of(rows, record, report.standing, report.drafting, winners, drawn, validation)
+    page = page_of(
+        rows, record, report.standing, report.drafting, winners, drawn, validation,
+        source_of_validation(config.validation),
+    )  # fmt: skip
     write_atomically(folder / PAGE_FILE, render(page).encode())
     paths += [*report.paths, folder / PAGE_FILE]
     show_report(replace(report, paths=paths), Console())

@@ -50,6 +50,7 @@ def page_of(
     winners: Mapping[str, Winner],
     drawn: Mapping[str, Figure],
     validation: Sequence[ClockPart] | None,
+    validation_source: str,
 ) -> Page:
     """`rows`: the whole table; `record`: its run.json; `winners`: by file; `drawn`: by stem."""
     main, base = rows[~rows["sweep"]], winning_cells(rows)
@@ -78,6 +79,7 @@ def page_of(
         winners=[winner_table(winner) for winner in winners.values()],
         winner_files=list(winners),
         validation=validation,
+        validation_source=validation_source,
         settings=settings_tables(record),
         inputs=inputs_table(record),
         versions=versions_table(record),

@@ -20,7 +20,7 @@ TEMPLATE, STYLE = "page.html.j2", "style.css"
 class Page:
     """Everything the page says. `findings`: sentences, the first of them the outcome; `warnings`:
     what limits them; `figures`: (label, value) of the few numbers that matter most; `ranking`: at
-    the setting where the winner is fastest; `validation`: None where none was given."""
+    the setting where the winner is fastest; `validation`: None where there is none."""
 
     title: str
     findings: Sequence[str]
@@ -39,6 +39,7 @@ class Page:
     winners: Sequence[TextTable]
     winner_files: Sequence[str]
     validation: Sequence[ClockPart] | None
+    validation_source: str
     settings: Sequence[TextTable]
     inputs: TextTable
     versions: TextTable

@@ -47,6 +47,16 @@ def read_validation(given: str | None) -> list[ClockPart] | None:
         raise UserError(f"{path}: not what spac validate writes ({error!r})") from error
 
 
+def source_of_validation(given: str | None) -> str:
+    """Where it comes from: the one kept with the project is of its makers' machine."""
+    if given is None:
+        return (
+            "The validation that is kept with the project, of the machine of its makers. One of "
+            "your own: spac validate, then spac report validation=FOLDER."
+        )
+    return f"The validation in {given}."
+
+
 def _clock(data: Mapping[str, Any], folder: Path) -> ClockPart:
     name, note = str(data["name"]), str(data["note"])
     rows = sorted(data["policies"], key=lambda row: float(row["measured_seconds"]))
@@ -56,7 +66,8 @@ def _clock(data: Mapping[str, Any], folder: Path) -> ClockPart:
     # The name comes from a file: it may only choose a picture that lies in the same folder.
     drawn = {path.stem: path for path in folder.glob("*.png")}.get(name)
     caption = "Decode time of the same passes, with fastest and slowest run."
-    picture = None if drawn is None else png_picture(drawn, title, caption)
+    finding = f"{name.capitalize()} clock: {verdicts[0] if verdicts else 'no verdict'}"
+    picture = None if drawn is None else png_picture(drawn, finding, caption)
     return ClockPart(name, note, verdicts, table, picture)
 
 

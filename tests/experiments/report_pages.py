@@ -67,8 +67,8 @@ def report_page(rows: pd.DataFrame, drawn: dict[str, Figure] | None = None) -> P
     result = standing(main)
     winner = winner_of(main, result, "0123", {})
     if drawn is None:
-        drawn = draw_all(rows, None) | draw_details(rows)
-    return page_of(rows, RECORD, result, None, {"out/winner.yaml": winner}, drawn, None)
+        drawn = draw_all(rows, None, result.partial) | draw_details(rows)
+    return page_of(rows, RECORD, result, None, {"out/winner.yaml": winner}, drawn, None, "")
 
 
 def report_html(rows: pd.DataFrame) -> str:

@@ -107,6 +107,16 @@ def test_what_is_missing_is_said() -> None:
     assert not report_page(report_rows()).missing
 
 
+def test_an_interrupted_comparison_is_called_provisional() -> None:
+    rows = report_rows(bounded=False)
+    text = text_of(report_html(rows[:-1]))  # without window_oracle on prose
+    assert text.startswith("spac is fastest so far Provisional, the comparison was interrupted: ")
+    assert "Provisional: the comparison was interrupted after 9 rows." in text
+    assert "Provisional: spac is fastest so far at 17% cache" in text and "no bounds" in text
+    labels = [label for label, _ in report_page(rows[:-1], {}).figures]
+    assert labels == ["tokens per second, mean over workloads", "faster than lru_cpu"]
+
+
 def validation(folder: Path, **changes: object) -> Path:
     policy = {
         "policy": "lru_cpu", "predicted_seconds": 1.0, "measured_seconds": 1.25, "error": -0.2,
@@ -174,6 +184,7 @@ def test_the_command_writes_page_and_figures(spac: Spac, dense_trace: Path, tmp_
     Elements(page)
     text = text_of(page)
     assert "MISSED by lru_cpu" in text and "No validation" not in text
+    assert f"The validation in {tmp_path / 'v'}." in text
     stems = {path.stem for path in folder.glob("*.png")}
     assert {"stalls", "placements", "hits_by_policy", "tps_over_gamma", "verify_pass_lanes"} < stems
     assert stems == {path.stem for path in folder.glob("*.pdf")}
