@@ -33,7 +33,7 @@ def generate_fitted(
     if target is None:
         known = ", ".join(sorted(ROUTING))
         raise UserError(f"spac trace generate fitted needs fit=: a trace, or one of {known}")
-    model, targets = _targets(str(target))
+    label, model, targets = _targets(str(target))
     model = ModelInfo(
         given.name or model.name, model.layers, given.experts or model.experts, model.top_k,
         given.expert_bytes or model.expert_bytes,
@@ -45,7 +45,7 @@ def generate_fitted(
         Outcome(_name(one), one.value, mean_reached(routed.experts, model.experts, one))
         for one in targets
     ]
-    parameters = {"fitted to": str(target), **asdict(law)}
+    parameters = {"fitted to": label, **asdict(law)}
     trace = write_generated(
         destination, routed.experts, shape.request, model, "fitted", parameters, seed,
         routed.weights,
@@ -53,18 +53,20 @@ def generate_fitted(
     return trace, outcomes
 
 
-def _targets(target: str) -> tuple[ModelInfo, tuple[Statistic, ...]]:
+def _targets(target: str) -> tuple[str, ModelInfo, tuple[Statistic, ...]]:
+    """(name for the manifest, which holds no path; model; statistics)."""
     profile = profile_of(target) if target in ROUTING else None
     if profile is not None:
         model = ModelInfo(
             profile.name, profile.moe_layers, profile.experts, profile.top_k,
             profile.bytes_of_expert(),
         )  # fmt: skip
-        return model, ROUTING[target]
+        return target, model, ROUTING[target]
     if target not in bundled_names() and not Path(target).expanduser().exists():
         raise unknown("trace or published routing", target, [*bundled_names(), *ROUTING])
     trace = open_trace(find_trace(target))
-    return trace.manifest.model, measured_targets(trace)
+    label = f"{trace.manifest.workload}, digest {trace.digest[:12]}"
+    return label, trace.manifest.model, measured_targets(trace)
 
 
 def measured_targets(trace: Trace) -> tuple[Statistic, ...]:

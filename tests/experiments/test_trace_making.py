@@ -104,14 +104,18 @@ def test_shuffle(spac: Spac, dense_trace: Path) -> None:
 
 
 def test_fitted_to_a_trace(spac: Spac) -> None:
-    """The law is fitted on 400 rows and measured on others: within 0.06 on these statistics."""
+    """The law is fitted on 400 rows and measured on others: within 0.05."""
     made = spac("trace", "generate", "fitted", "fit=maths", "out=made", "requests=1", "tokens=800")
     assert made.code == 0, made.err
-    found = [numbers(made.out, row) for row in ("reused", "lru at 17%", "belady at 17%")]
+    rows = ("reused", *(f"{one} at {ratio}%" for one in ("lru", "belady", "static")
+                        for ratio in (17, 25)))  # fmt: skip
+    found = [numbers(made.out, row) for row in rows]
     for asked, measured in found:
-        assert measured == pytest.approx(asked, abs=0.06)
+        assert measured == pytest.approx(asked, abs=0.05)
     manifest = open_trace("made").manifest
-    assert manifest.notes["fitted to"] == "maths" and manifest.columns == ("router_weights",)
+    assert manifest.notes["fitted to"].startswith("maths, digest") and manifest.columns == (
+        "router_weights",
+    )
 
 
 def test_export_shows_the_hits(spac: Spac, text_trace: Path) -> None:
