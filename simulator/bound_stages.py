@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.costs import CostTable
+from simulator.settings import SimulationSettings
 from traces.manifest import ModelInfo
+from traces.replay import Replay
 from traces.window import Window
 
 
@@ -66,3 +68,16 @@ def pass_stages(window: Window, model: ModelInfo, costs: CostTable, early: bool)
             )
         )
     return PassStages(window.gamma * costs.draft_step_ns + costs.pass_ns, tuple(layers))
+
+
+def request_stages(
+    replay: Replay, request: int, costs: CostTable, settings: SimulationSettings
+) -> list[PassStages]:
+    """The stages of every pass of `request`, with windows of settings.gamma."""
+    stages = []
+    start, end = replay.first(request), replay.end(request)
+    while start < end:
+        window = replay.window(request, start, settings.gamma)
+        stages.append(pass_stages(window, replay.model, costs, early=settings.launch == "early"))
+        start += window.committed
+    return stages

@@ -8,7 +8,7 @@ from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from simulator.bound_program import block_program
 from simulator.bound_stages import pass_stages
-from simulator.bounds import dual_objective, lower_bound, solve
+from simulator.exact_bound import dual_objective, lower_bound, solve
 from simulator.reference import simulate
 from tests.simulator.scenes import ListReplay, one_row, round_costs, settings
 

@@ -9,7 +9,8 @@ import pytest
 from policies.api import CPU, FETCH, GPU, STREAM, Copy, LayerPlan
 from policies.costs import CostTable
 from policies.session import IllegalPlan
-from simulator.bounds import decode_bound, lower_bound
+from simulator.bounds import decode_bound
+from simulator.exact_bound import lower_bound
 from simulator.reference import simulate
 from simulator.settings import SimulationSettings
 from tests.simulator.scenes import ListReplay, Scripted, one_row, round_costs, settings

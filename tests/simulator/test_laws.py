@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 
 from policies import parts
 from policies.composed import ComposedPolicy
-from simulator.bounds import lower_bound
+from simulator.exact_bound import lower_bound
 from simulator.reference import simulate
 from simulator.settings import SimulationSettings
 from tests.simulator.audit import audit

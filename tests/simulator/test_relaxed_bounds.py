@@ -13,8 +13,9 @@ from policies.parts import FixedWindow
 from policies.zoo import ZOO
 from simulator.bound_program import block_program
 from simulator.bound_stages import PassStages, pass_stages
-from simulator.bounds import decode_bound, lower_bound, solve, window_lower_bound
+from simulator.bounds import decode_bound
 from simulator.compiled import simulate_compiled
+from simulator.exact_bound import lower_bound, solve, window_lower_bound
 from simulator.expert_prices import best_value, priced_value
 from simulator.relaxed_bound import relaxed_bound
 from simulator.relaxed_request import relaxed_request

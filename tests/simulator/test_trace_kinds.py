@@ -7,7 +7,7 @@ import pytest
 from policies import parts
 from policies.composed import ComposedPolicy
 from policies.errors import UserError
-from simulator.bounds import lower_bound
+from simulator.exact_bound import lower_bound
 from simulator.reference import simulate
 from simulator.settings import SimulationSettings
 from tests.simulator.audit import audit
