@@ -9,6 +9,9 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from traces.atomic import write_atomically
 
 # Okabe and Ito's palette without yellow, which is too pale for lines on white; grey and wine added.
 COLOURS = (
@@ -58,17 +61,19 @@ def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Fig
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a PNG, PDF or SVG by the ending of `path`; the same figure gives the same bytes."""
-    if path.suffix == ".svg":
-        path.write_bytes(svg_bytes(figure))
-        return path
-    undated = {"CreationDate": None} if path.suffix == ".pdf" else None
-    figure.savefig(path, dpi=DOTS_PER_INCH, metadata=undated)
+    write_atomically(path, figure_bytes(figure, path.suffix.removeprefix(".")))
     return path
 
 
-def svg_bytes(figure: Figure) -> bytes:
-    """The figure as SVG: text as outlines, so that no font is needed; the same bytes each time."""
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """The figure as "png", "pdf" or "svg": the same bytes each time. Text of an SVG is outlines, so
+    that no font is needed."""
     sink = io.BytesIO()
-    with rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):
-        figure.savefig(sink, format="svg", metadata={"Date": None})
+    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+    # Names come from files: dollar signs in one are no formula.
+    plain = {"text.parse_math": False, "svg.hashsalt": SALT, "svg.fonttype": "path"}
+    with rc_context(plain):
+        for text in figure.findobj(Text):
+            text.set_parse_math(False)
+        figure.savefig(sink, format=kind, dpi=DOTS_PER_INCH, metadata=undated)
     return sink.getvalue()

@@ -18,6 +18,7 @@ PACKAGES = (
     "transformers", "safetensors", "hydra-core", "matplotlib",
 )  # fmt: skip
 RUN_FILE = "run.json"
+RECORDED = {"command", "config", "inputs", "source_hash", "python", "machine", "versions"}
 
 
 def write_run_file(
@@ -48,7 +49,12 @@ def read_run_file(folder: Path) -> dict[str, Any]:
     path = folder / RUN_FILE
     if not path.is_file():
         raise UserError(f"{folder}: not an output folder of spac, it has no {RUN_FILE}")
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: damaged, it is no JSON ({error})") from error
+    if not isinstance(record, dict) or not set(record) >= RECORDED:
+        raise UserError(f"{path}: not of an output folder of spac; it needs {sorted(RECORDED)}")
     return record
 
 

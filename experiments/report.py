@@ -9,6 +9,7 @@ import pandas as pd
 from omegaconf import DictConfig
 from rich.console import Console
 
+from experiments.cell import CELL, TPS
 from experiments.outputs import new_folder
 from experiments.pictures import draw_all, draw_details, save_all
 from experiments.provenance import read_run_file, write_run_file
@@ -25,11 +26,13 @@ from experiments.report_page.validation_part import read_validation, source_of_v
 from experiments.run_report import is_run, report_run
 from experiments.tables import comparison_tables, read_table, write_table
 from experiments.winner import DRAFTING_FILE, WINNER_FILE, Winner, winner_of, write_winner
+from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.runlog import RunLog, read_runlog
 
 RUNLOGS = "runlogs"
 PAGE_FILE = "report.html"
+COLUMNS = {*CELL, TPS, "policy", "clairvoyant", "sweep"}  # without these nothing can be ranked
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def run(config: DictConfig) -> int:
         report_run(source, Console())
         return 0
     record, rows = read_run_file(source), read_table(source)
+    refuse_other_tables(source, record, rows)
     validation = read_validation(config.validation)
     standing(rows[~rows["sweep"]])  # refuses a table that cannot have a winner, before writing
     folder = new_folder(config.outputs, "report")
@@ -70,6 +74,15 @@ def run(config: DictConfig) -> int:
     paths += [*report.paths, folder / PAGE_FILE]
     show_report(replace(report, paths=paths), Console())
     return 0
+
+
+def refuse_other_tables(source: Path, record: Mapping[str, Any], rows: pd.DataFrame) -> None:
+    """UserError if `rows` are not of a comparison: other commands write tables too."""
+    if not set(rows) >= COLUMNS:
+        raise UserError(
+            f"{source}: this table of spac {record['command']} has no column "
+            f"{', '.join(sorted(COLUMNS - set(rows)))}; spac report takes comparisons"
+        )
 
 
 def write_report(

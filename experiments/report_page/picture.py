@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from experiments.figure_style import svg_bytes
+from experiments.figure_style import figure_bytes
 from policies.errors import UserError
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -33,7 +33,7 @@ def drawn_picture(name: str, figure: Figure, caption: str) -> Picture:
     narrow screen and can be heard."""
     shown = figure.get_suptitle()
     figure.suptitle("")
-    source = _uri("image/svg+xml", svg_bytes(figure))
+    source = _uri("image/svg+xml", figure_bytes(figure, "svg"))
     figure.suptitle(shown)
     return Picture(name, source, " ".join(shown.split()), caption)
 

@@ -59,6 +59,13 @@ class Browser:
         self._program = program
         self._folder = folder
 
+    def works(self) -> bool:
+        """False for a stub that only says how to install one."""
+        said = subprocess.run(
+            [self._program, "--version"], capture_output=True, timeout=SECONDS, check=False
+        )
+        return said.returncode == 0
+
     def layout(self, page: str, width: int) -> Layout:
         """`page`, a text of HTML, in a window of `width` CSS pixels."""
         probe = self._folder / f"probe-{width}.html"

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from experiments.breakdown_table import breakdown_table
 from experiments.copy_figures import prefetch_fates, stalls
-from experiments.figure_style import save_figure, svg_bytes
+from experiments.figure_style import figure_bytes, save_figure
+from experiments.figures import tps_by_policy
 from experiments.heat_maps import hits_by_policy, hits_by_workload
 from experiments.pictures import draw_details
 from tests.experiments.report_pages import LAYERS, report_rows
@@ -77,6 +78,13 @@ def test_prefetches_are_shares_of_those_who_prefetch() -> None:
     assert prefetch_fates(report_rows().query("policy == 'all_cpu'")) is None
 
 
+@pytest.mark.parametrize("ending", [".png", ".pdf", ".svg"])
+def test_dollar_signs_in_names_are_no_formula(tmp_path: Path, ending: str) -> None:
+    rows = report_rows().replace({"workload": {"code": r"$\frac$"}, "policy": {"spac": r"$\x$"}})
+    for figure in (tps_by_policy(rows), *draw_details(rows).values()):
+        assert save_figure(figure, tmp_path / f"a{ending}").stat().st_size > 1000
+
+
 def test_stalls_are_milliseconds_per_token() -> None:
     rows = report_rows()
     figure = stalls(rows)
@@ -98,7 +106,7 @@ def test_breakdown_is_by_speed_and_marks_the_winner() -> None:
 
 
 def test_an_svg_has_the_same_bytes_each_time(tmp_path: Path) -> None:
-    one, two = (svg_bytes(stalls(report_rows())) for _ in range(2))
+    one, two = (figure_bytes(stalls(report_rows()), "svg") for _ in range(2))
     assert one == two and b"<text" not in one  # outlines: no font is needed
     path = save_figure(stalls(report_rows()), tmp_path / "a.svg")
     assert path.read_bytes() == one

@@ -27,7 +27,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     assert FOUND is not None
-    return Browser(FOUND, tmp_path_factory.mktemp("browser"))
+    found = Browser(FOUND, tmp_path_factory.mktemp("browser"))
+    if not found.works():
+        pytest.skip(f"{FOUND} --version fails")
+    return found
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

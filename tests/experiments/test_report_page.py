@@ -11,9 +11,10 @@ import pytest
 from experiments.report_page import validation_part
 from experiments.report_page.picture import png_picture
 from experiments.report_page.validation_part import read_validation
+from experiments.tables import write_table
 from policies.errors import UserError
 from tests.experiments.conftest import Spac
-from tests.experiments.report_pages import report_html, report_page, report_rows
+from tests.experiments.report_pages import RECORD, report_html, report_page, report_rows
 
 HOSTILE = "<script>alert(1)</script>\" onload='x'"
 
@@ -207,3 +208,16 @@ def test_without_pictures_the_page_has_tables(
     assert "pictures=false" in text_of(page) and "<img" not in page
     assert not list(folder.glob("*.p[nd][gf]"))
     assert "give the output folder of spac validate" in spac("report", "validation=none").error
+
+
+def test_what_is_no_comparison_is_refused(spac: Spac) -> None:
+    folder = Path("other")
+    folder.mkdir()
+    write_table(folder, pd.DataFrame({"policy": ["x"], "error": [0.1]}))
+    (folder / "run.json").write_text(json.dumps(RECORD | {"command": "validate"}))
+    error = spac("report", "other").error
+    assert error.startswith("other: this table of spac validate has no column cache_ratio, ")
+    for text, words in (("{", "damaged, it is no JSON"), ("[]", "not of an output folder of spac")):
+        (folder / "run.json").write_text(text)
+        assert words in spac("report", "other").error
+    assert not Path("outputs").exists()
