@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from experiments.comparison import Job, by_trace, workload_of
+from experiments.comparison import Job, by_trace, keys_of, workload_of
+from experiments.kept_cells import CellStore, key_of, run_kept
 from experiments.possible import BOUND_SECONDS, with_possible
 from experiments.progress import progress_bar
-from experiments.workers import run_cells
 from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from policies.parts import FixedWindow
@@ -56,20 +56,31 @@ def window_of(job: Job) -> int | None:
 
 
 def with_bounds(
-    rows: pd.DataFrame, jobs: Sequence[Job], method: str, workers: int, console: Console
+    rows: pd.DataFrame,
+    jobs: Sequence[Job],
+    method: str,
+    workers: int,
+    console: Console,
+    store: CellStore | None = None,
 ) -> pd.DataFrame:
-    """`rows` of all `jobs`, in their order, with bounds and the bracket of what is possible."""
+    """`rows` of all `jobs`, in their order, with bounds and the bracket of what is possible. Bounds
+    in `store` are not computed again."""
     if method == "none":
         return rows
     wanted = [BoundJob(job, window_of(job), method) for job in jobs]
     first = {one.key: one for one in reversed(wanted)}
     unique = list(first.values())
-    seconds: dict[tuple[Any, ...], float] = {}
-    with progress_bar(console, "bounds", len(unique)) as advance:
-        order = by_trace([one.job for one in unique])
-        for index, found in run_cells(bound_seconds, unique, order, min(workers, len(unique))):
-            seconds[unique[index].key] = found
+    names = keys_of([one.job for one in unique])
+    keys = [
+        key_of("bound", name, one.window, method) for name, one in zip(names, unique, strict=True)
+    ]
+    found = {} if store is None else store.kept(keys)[0]
+    order = [index for index in by_trace([one.job for one in unique]) if index not in found]
+    with progress_bar(console, "bounds", len(unique), len(found)) as advance:
+        for index, one in run_kept(bound_seconds, unique, keys, order, workers, store):
+            found[index] = one
             advance(unique[index].job.workload)
+    seconds = {unique[index].key: one for index, one in found.items()}
     bounds = [seconds[one.key] for one in wanted]
     refuse_beaten(rows, bounds)
     return with_possible(rows.assign(bound=method, **{BOUND_SECONDS: bounds}))

@@ -1,8 +1,8 @@
 """`spac compare`: play the grid, keep every finished row, then table, pictures and winner."""
 
 import os
+import shutil
 import time
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from rich.console import Console
 from experiments.bounding import check_method, with_bounds
 from experiments.comparison import (
     Job,
+    keys_of,
     plan_jobs,
     play,
     play_all,
@@ -22,14 +23,15 @@ from experiments.comparison import (
 )
 from experiments.configuration import as_list, as_mapping, options, whole_number
 from experiments.decision_file import as_yaml
+from experiments.kept_cells import CellStore, key_of
 from experiments.machine import capacities_from, machine_from
-from experiments.outputs import new_folder
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
 from experiments.ranking import best_setting, standing
 from experiments.report import RUNLOGS, show_report, write_report
 from experiments.setting import settings_from
+from experiments.sweep import Place, is_shard, open_place
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
 from policies.errors import UserError
@@ -41,19 +43,21 @@ SECONDS_BETWEEN_WRITES = 1.0
 
 def run(config: DictConfig) -> int:
     """Compare, write the output folder, print tables and the sentence."""
-    console = Console()
+    # The process that launched the jobs of a sweep shows how far they are.
+    console = Console(quiet=config.sweep is not None and is_shard())
     check_method(config.bound)
     jobs = jobs_from(config, console)
-    folder = new_folder(config.outputs, "compare")
-    write_run_file(folder, "compare", config, digests(jobs), planned_rows(jobs))
-    rows = compare(jobs, folder, config, console)
-    keep_runlogs(jobs, rows, folder)
-    record = read_run_file(folder)
-    show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
+    with open_place(config, "compare") as place:
+        folder = place.folder
+        write_run_file(folder, "compare", config, digests(jobs), planned_rows(jobs))
+        rows = compare(jobs, place, config, console)
+        keep_runlogs(jobs, rows, place)
+        record = read_run_file(folder)
+        show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
     return 0
 
 
-def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> None:
+def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, place: Place) -> None:
     """Play the best policy that speculates, and the winner if it does not, once more on the first
     workload, with their run logs on disk."""
     main = rows[~rows["sweep"]]
@@ -64,7 +68,22 @@ def keep_runlogs(jobs: list[Job], rows: pd.DataFrame, folder: Path) -> None:
     for number, label in enumerate(dict.fromkeys((best, winner)), start=1):
         if label is not None:
             job = jobs[int(base.index[base["policy"] == label][0])]
-            play(job, folder / RUNLOGS / f"{number}-{job.label}-{job.trace.name}".replace(" ", "-"))
+            name = f"{number}-{job.label}-{job.trace.name}".replace(" ", "-")
+            keep_runlog(job, name, place)
+
+
+def keep_runlog(job: Job, name: str, place: Place) -> None:
+    """Play `job` into a run log; in a sweep only where an earlier start has not finished it."""
+    path, store = place.folder / RUNLOGS / name, place.store
+    key = key_of("runlog", *keys_of([job]), name)
+    if store is not None:
+        if path.is_dir() and store.kept([key])[0]:
+            return
+        shutil.rmtree(path, ignore_errors=True)
+    begun = time.perf_counter()
+    play(job, path)
+    if store is not None:
+        store.write(key, name, time.perf_counter() - begun)
 
 
 def jobs_from(config: DictConfig, console: Console) -> list[Job]:
@@ -110,15 +129,16 @@ def served(
     return possible
 
 
-def compare(jobs: list[Job], folder: Path, config: DictConfig, console: Console) -> pd.DataFrame:
+def compare(jobs: list[Job], place: Place, config: DictConfig, console: Console) -> pd.DataFrame:
     """Play all jobs, then bound them. Whatever stops it, the rows finished so far are in the
     folder."""
-    rows: dict[int, dict[str, Any]] = {}
+    folder, store = place.folder, place.store
+    rows = {} if store is None else kept_rows(jobs, store, console)
     written = time.monotonic()
     count = workers_from(config.workers, len(jobs))
     try:
-        with progress_bar(console, "compare", len(jobs)) as advance:
-            for index, row in play_all(jobs, count):
+        with progress_bar(console, "compare", len(jobs), len(rows)) as advance:
+            for index, row in play_all(jobs, count, store, frozenset(rows)):
                 rows[index] = row
                 advance(f"{row['workload']}, {row['policy']}")
                 if time.monotonic() - written > SECONDS_BETWEEN_WRITES:
@@ -127,9 +147,24 @@ def compare(jobs: list[Job], folder: Path, config: DictConfig, console: Console)
     finally:
         if rows:
             write_table(folder, table_of(rows))
-    bounded = with_bounds(table_of(rows), jobs, check_method(config.bound), count, console)
+    bounded = with_bounds(table_of(rows), jobs, check_method(config.bound), count, console, store)
     write_table(folder, bounded)
     return bounded
+
+
+def kept_rows(jobs: list[Job], store: CellStore, console: Console) -> dict[int, dict[str, Any]]:
+    """Rows that earlier starts of the sweep have finished; a line for each file that is none."""
+    rows, damaged = store.kept(keys_of(jobs))
+    for path in damaged:
+        console.print(
+            f"{path}: not a whole result of this cell; it is played again",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    if rows:
+        console.print(
+            f"continued: {len(rows)} of {len(jobs)} cells were finished before", highlight=False
+        )
+    return rows
 
 
 def workers_from(workers: int | None, jobs: int) -> int:

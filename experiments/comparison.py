@@ -1,7 +1,7 @@
 """A comparison: the grid of workloads, settings and policies as jobs, each giving one row."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from experiments.cell import HITS_BY_LAYER
+from experiments.kept_cells import CellStore, key_of, run_kept
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import NO_SPECULATION
 from experiments.setting import Setting
 from experiments.trace_choice import Workload, open_workload
-from experiments.workers import run_cells
 from policies.errors import UserError
 from simulator.engines import choose_engine, simulate
 from simulator.foresight import is_clairvoyant
@@ -24,6 +24,7 @@ from traces.acceptance import Acceptance
 from traces.held_replay import HeldReplay
 from traces.layer_hits import hit_rate_by_layer
 from traces.metrics import metrics
+from traces.reader import open_trace
 from traces.replay import Replay
 from traces.runlog import RunLog
 
@@ -152,9 +153,27 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
     return row, log
 
 
-def play_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(index of the job, its row) as they finish, in any order."""
-    return run_cells(_row, jobs, by_trace(jobs), workers)
+def play_all(
+    jobs: Sequence[Job],
+    workers: int,
+    store: CellStore | None = None,
+    kept: Container[int] = (),
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(index of the job, its row) as they finish, in any order, without those `kept` before; each
+    is also written to `store`, where there is one."""
+    order = [index for index in by_trace(jobs) if index not in kept]
+    return run_kept(_row, jobs, keys_of(jobs), order, workers, store)
+
+
+def keys_of(jobs: Sequence[Job]) -> list[str]:
+    """Names of the jobs' cells in a store: whatever decides a row is in its name."""
+    return [
+        key_of(
+            _digest_of(job.trace), job.workload, job.acceptance, job.seed, job.setting, job.label,
+            job.choice.target, sorted(job.choice.parameters.items()), job.sweep,
+        )
+        for job in jobs
+    ]  # fmt: skip
 
 
 def by_trace(jobs: Sequence[Job]) -> list[int]:
@@ -180,6 +199,11 @@ def workload_of(job: Job) -> Workload:
 def _key(job: Job) -> tuple[Path, Acceptance | None, int]:
     """What a job's trace is read by."""
     return job.trace, job.acceptance, job.seed
+
+
+@lru_cache(maxsize=64)
+def _digest_of(path: Path) -> str:
+    return open_trace(path).digest
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from experiments.configuration import as_list, compose_config
 from experiments.outputs import new_folder
 from experiments.provenance import read_run_file, write_run_file
 from experiments.report import show_report, write_report
+from experiments.sweep import Place
 from experiments.trace_choice import bundled_names, find_trace
 from experiments.winner import DRAFTING_FILE, WINNER_FILE
 from policies.errors import UserError
@@ -42,9 +43,9 @@ def run(config: DictConfig) -> int:
     announce(console, 3, "compare policies in the simulator")
     jobs = demo_jobs(config, traces, console)
     write_run_file(folder, "demo", config, digests(jobs), planned_rows(jobs))
-    rows = compare(jobs, folder, config, console)
+    rows = compare(jobs, Place(folder), config, console)
     announce(console, 4, "choose the winner, draw pictures")
-    keep_runlogs(jobs, rows, folder)
+    keep_runlogs(jobs, rows, Place(folder))
     report = write_report(rows, read_run_file(folder), folder, folder, True)
     announce(console, 5, "run the winner with the real model on the stand-in, with proofs")
     code = run_winners(config, folder)

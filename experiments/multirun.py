@@ -1,5 +1,6 @@
 """`-m`: Hydra's own multirun, one job per combination, with whichever launcher is configured."""
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,25 +23,40 @@ QUIET = (
     "hydra/job_logging=none",
     "hydra/hydra_logging=none",
 )
+NAMED = "sweep="
 
 
 def run_jobs(command: Command, words: Sequence[str], task: Callable[[DictConfig], int]) -> int:
-    """Run all jobs; exit code 0 only if every job gave 0."""
+    """Run all jobs; exit code 0 only if every job gave 0. Jobs of a named sweep are planned before
+    the first begins, and merged after the last."""
     values, overrides = split_words(command, words)
     machine, overrides = take_profile(overrides)
     overrides = translate(command, overrides)
-    codes: list[int] = []
 
+    def complete(config: DictConfig) -> DictConfig:
+        return finish(command, config, values, machine)
+
+    # A launcher may run this in another process, so it returns nothing to this one but errors.
     def job(config: DictConfig) -> None:
-        code = task(finish(command, config, values, machine))
-        codes.append(code)
+        code = task(complete(config))
         if code:
             raise UserError(f"a job of {command.name} ended with exit code {code}")
 
-    application = hydra.main(config_path="pkg://conf", config_name=command.name, version_base="1.3")
-    with command_line(["spac", "--multirun", *QUIET, *overrides]):
-        application(job)()
-    return max(codes, default=0)
+    def launch() -> None:
+        application = hydra.main(
+            config_path="pkg://conf", config_name=command.name, version_base="1.3"
+        )
+        with command_line(["spac", "--multirun", *QUIET, *overrides]):
+            application(job)()
+
+    if any(word.startswith(NAMED) and word != f"{NAMED}null" for word in overrides):
+        # Loaded where needed: it imports the simulator.
+        importlib.import_module("experiments.shards").run_shards(
+            command, overrides, complete, launch
+        )
+    else:
+        launch()
+    return 0
 
 
 @contextmanager

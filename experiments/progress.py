@@ -15,12 +15,15 @@ from rich.progress import (
 
 
 @contextmanager
-def progress_bar(console: Console, title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Yields a function to call after each finished piece, with a word on it."""
+def progress_bar(
+    console: Console, title: str, total: int, done: int = 0
+) -> Iterator[Callable[[str], None]]:
+    """Yields a function to call after each finished piece, with a word on it. `done`: pieces
+    finished at an earlier start, which do not count for the time left."""
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
         TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[last]}"),
     )  # fmt: skip
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(title, total=total, last="")
+        task = bar.add_task(title, total=total, completed=done, last="")
         yield lambda last: bar.update(task, advance=1, last=last)

@@ -23,6 +23,7 @@ from policies.session import IllegalPlan
 
 # Groups of costs whose names people take for those of checkpoints, and the keys of the latter.
 CHECKPOINT_KEYS = {"draft": "draft_path", "model": "target"}
+LAUNCHER = "hydra/launcher/"
 REFUSED = (UserError, IllegalPlan, HydraException, OmegaConfBaseException)
 
 
@@ -68,6 +69,12 @@ def _unknown_option(error: MissingConfigException) -> str:
     group, _, name = missing.partition("/")
     if not name:
         return _joined(str(error))
+    if missing.startswith(LAUNCHER):
+        return (
+            f"hydra/launcher={missing.removeprefix(LAUNCHER)}: no such launcher is installed; "
+            "pip install 'moe-spac-lab[sweep]' brings joblib, submitit_local and submitit_slurm, "
+            "'moe-spac-lab[ray]' brings ray"
+        )
     text = str(unknown(group, name, options(group)))
     if group in CHECKPOINT_KEYS and "/" in name:
         text += f"; a checkpoint directory is {CHECKPOINT_KEYS[group]}="

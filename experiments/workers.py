@@ -1,13 +1,16 @@
 """Runs independent cells in several processes: this one and workers beside it."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from queue import SimpleQueue
 from signal import SIG_IGN, SIGINT, signal
+from threading import Thread
 from typing import Generic, TypeVar
 
 from policies.errors import UserError
@@ -58,6 +61,20 @@ def next_of(waiting: deque[int]) -> int | None:
     return None
 
 
+def _begin_worker() -> None:
+    """Ctrl-C is for the process that reads the results; when that one is killed, so is this one: by
+    itself a worker would wait for its next cell for ever."""
+    signal(SIGINT, SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
 class _Workers(Generic[Cell, Result]):
     """Processes that take cells from `waiting`, each the next one as soon as it has finished one,
     however long the process that reads the results is busy."""
@@ -74,9 +91,7 @@ class _Workers(Generic[Cell, Result]):
         self._waiting = waiting
         self._done: SimpleQueue[tuple[int, Future[Result]]] = SimpleQueue()
         # Fresh processes: a forked one would inherit the progress bar's thread.
-        self._pool = ProcessPoolExecutor(
-            processes, get_context("spawn"), initializer=signal, initargs=(SIGINT, SIG_IGN)
-        )
+        self._pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_worker)
         for _ in range(AHEAD * processes):
             self._hand_out()
 
