@@ -30,10 +30,11 @@ SECONDS_BETWEEN_LOOKS = 0.5
 def run_shards(
     command: Command,
     overrides: Sequence[str],
-    values: Mapping[str, str],
+    complete: Callable[[DictConfig], DictConfig],
     launch: Callable[[], None],
 ) -> None:
-    """Play all jobs of the sweep, each of which keeps its cells, and merge their tables."""
+    """Play all jobs of the sweep, each of which keeps its cells, and merge their tables. `complete`
+    takes what Hydra composes and adds what bypasses it; `launch` runs the jobs."""
     console = Console()
     words = [one for one in parse(overrides) if not one.is_hydra_override()]
     combinations = job_words(words)
