@@ -62,6 +62,12 @@ COMMANDS = {
             renamed=PLAYED,
         ),
         Command(
+            "tune",
+            "experiments.tune",
+            "search a policy's parameters, checked on requests held out",
+            renamed=PLAYED,
+        ),
+        Command(
             "run",
             "experiments.run",
             "a policy on the real machine or the stand-in",

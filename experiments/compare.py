@@ -96,6 +96,7 @@ def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     capacities = capacities_from(config, as_list(config.cache_ratio), as_list(config.slots))
     settings = settings_from(config, machine, capacities, as_list(config.gamma))
     choices = policies_from(config, workloads, console)
+    note_gammas(choices, as_list(config.gamma), console)
     named = [] if config.no_speculation is None else as_list(config.no_speculation)
     rivals = rivals_from([str(name) for name in named], choices)
     possible = served(list(rivals.values()), workloads, console)
@@ -105,6 +106,16 @@ def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     for model in dict.fromkeys(workload.replay.model for workload in workloads):
         console.print(settings[0].scale_note(model), highlight=False, soft_wrap=True)
     return jobs
+
+
+def note_gammas(choices: list[PolicyChoice], gammas: list[Any], console: Console) -> None:
+    """A line for each policy from a file that was tuned with a window that is not played."""
+    for choice in choices:
+        if choice.gamma is not None and choice.gamma not in gammas:
+            console.print(
+                f"{choice.label} was tuned with gamma={choice.gamma}; here it plays the grid's",
+                highlight=False, soft_wrap=True,
+            )  # fmt: skip
 
 
 def policies_from(

@@ -50,13 +50,18 @@ def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Fig
     """A figure with one set of axes and a title that states the finding."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
-    # Over the whole width of the figure: long names of policies push the axes to the right.
-    title = textwrap.fill(title, int(width * 11))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    new_title(figure, title, width)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
     return figure, axes
+
+
+def new_title(figure: Figure, title: str, width: float) -> None:
+    """A title over the whole width of the figure, in inches: long names of policies push the axes
+    to the right."""
+    title = textwrap.fill(title, int(width * 11))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

@@ -4,7 +4,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 
 from experiments.commands import CONF
 from experiments.configuration import options
+from experiments.policy_file import is_path, read_policy
 from experiments.refusals import unknown
 from policies.errors import UserError
 
@@ -21,17 +22,22 @@ TARGET = "_target_"
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """A policy by name with all its parameters; `changed` holds those that differ from its file."""
+    """A policy by name with all its parameters; `changed` holds those that differ from its file.
+    `title`: its name in tables where a file of the user's gives one; `gamma`: drafts per pass that
+    such a file names."""
 
     name: str
     target: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    gamma: int | None = None
 
     @property
     def label(self) -> str:
         """The name in tables: `spac`, or `spac up=3` where parameters were changed."""
-        return " ".join([self.name, *(f"{key}={value}" for key, value in self.changed.items())])
+        words = (f"{key}={value}" for key, value in self.changed.items())
+        return " ".join([self.title or self.name, *words])
 
     def build(self) -> Any:
         """A fresh policy: each run gets its own."""
@@ -70,23 +76,30 @@ def choose_policies(
     """The named policies, in order. `overrides` maps parameters to values if there is one policy,
     else names to such maps. A list as a value is a grid.
 
-    A name with a dot is the import path of a function that returns a policy.
+    A name with a dot is the import path of a function that returns a policy; one with a slash, or
+    that ends in .yaml, is a file that spac tune wrote, or its folder.
     """
     given = dict(overrides or {})
     choices = []
     for name in names:
-        target, parameters = _read(name)
+        file = read_policy(name) if is_path(name) else None
+        target, parameters = _read(name) if file is None else _read(file.policy)
+        if file is not None:
+            parameters = _with_values(name, parameters, file.parameters)
         own = dict(given.pop(name)) if isinstance(given.get(name), Mapping) else {}
         if len(names) == 1:
             own |= given
             given = {}
-        foreign = "." in name
+        foreign = "." in name and file is None
         for key in own:
             if key not in parameters and not foreign:
                 raise unknown(f"parameter of policy {name}", key, parameters)
         for values in _grid(own, parameters):
             changed = {key: value for key, value in values.items() if value != parameters.get(key)}
-            choices.append(PolicyChoice(name, target, {**parameters, **values}, changed))
+            choice = PolicyChoice(name, target, {**parameters, **values}, changed)
+            if file is not None:
+                choice = replace(choice, name=file.policy, title=file.name, gamma=file.gamma)
+            choices.append(choice)
     if given:
         raise UserError(
             f"policy.{next(iter(given))}: with several policies write "
@@ -116,6 +129,16 @@ def _read(name: str) -> tuple[str, dict[str, Any]]:
     assert isinstance(content, dict)
     parameters = {str(key): value for key, value in content.items()}
     return str(parameters.pop(TARGET)), parameters
+
+
+def _with_values(
+    path: str, parameters: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`parameters` with the values of the file at `path`."""
+    for key in values:
+        if key not in parameters:
+            raise unknown(f"parameter in {path}", key, parameters)
+    return {**parameters, **values}
 
 
 def _grid(own: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

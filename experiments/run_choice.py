@@ -245,9 +245,11 @@ def _settings(
 
 
 def _gamma(config: Mapping[str, Any], winner: Winner | None) -> int:
-    """The given one, else the winner's, else the default; 0 with draft_path=none."""
+    """The given one, else the winner's or that of the policy's file, else the default; 0 with
+    draft_path=none."""
     none = config["draft_path"] == NONE
-    won = winner.gamma if winner else (0 if none else GAMMA)
+    tuned = choose_policy(config, winner).gamma
+    won = winner.gamma if winner else (0 if none else GAMMA if tuned is None else tuned)
     gamma = won if config["gamma"] is None else whole_number("gamma", config["gamma"])
     if none and gamma > 0:
         raise UserError(f"draft_path=none cannot draft {gamma} tokens a pass; add gamma=0")

@@ -25,6 +25,8 @@ from traces.atomic import write_atomically
 from traces.metrics import metrics
 from traces.window_caches import belady_of_run
 
+GAMMA = 4
+
 
 def run(config: DictConfig) -> int:
     """Simulate, print, write run log, metrics.json and the picture of a typical pass."""
@@ -62,7 +64,10 @@ def job_from(config: DictConfig) -> Job:
     if len(choices) != 1:
         raise UserError("a list of parameter values is a grid; spac compare plays grids")
     capacities = capacities_from(config, [config.cache_ratio], [config.slots])
-    (setting,) = settings_from(config, machine_from(config), capacities, [config.gamma])
+    gamma = config.gamma
+    if gamma is None:
+        gamma = GAMMA if choices[0].gamma is None else choices[0].gamma
+    (setting,) = settings_from(config, machine_from(config), capacities, [gamma])
     return Job(
         workload.name, workload.path, workload.acceptance, workload.seed, setting, choices[0],
         choices[0].label,

@@ -29,7 +29,7 @@ CELLS = "cells"
 SHARDS = "shards"
 LOCK = ".lock"
 # Keys that decide how, not what: they may change from one start of a sweep to the next.
-FREE = ("workers", "pictures", "outputs", "sweep")
+FREE = ("workers", "pictures", "outputs", "sweep", "study", "trials")
 SHOWN = 3  # differences named in a refusal
 Settings = dict[str, Any]
 
@@ -63,12 +63,17 @@ def open_place(config: DictConfig, command: str) -> Iterator[Place]:
 
 def sweep_folder(config: DictConfig, command: str) -> Path:
     """Folder of the sweep that the config names."""
-    name = str(config.sweep)
-    if not re.fullmatch(r"[\w-][\w.-]*", name) or name.isdecimal() or name == LATEST:
+    return named_folder(config.outputs, command, "sweep", config.sweep)
+
+
+def named_folder(outputs: str, command: str, key: str, name: object) -> Path:
+    """Folder for what the user calls `name`; UserError unless it can be told from the numbered."""
+    text = str(name)
+    if not re.fullmatch(r"[\w-][\w.-]*", text) or text.isdecimal() or text == LATEST:
         raise UserError(
-            f"sweep={name}: a name of letters, digits, - and _, with at least one letter, please"
+            f"{key}={text}: a name of letters, digits, - and _, with at least one letter, please"
         )
-    return Path(config.outputs) / command / name
+    return Path(outputs) / command / text
 
 
 def is_shard() -> bool:
@@ -91,16 +96,17 @@ def settings_of(config: DictConfig) -> Settings:
     return dict(json.loads(json.dumps(settings)))  # as it is read back
 
 
-def declare(root: Path, shards: Sequence[Settings]) -> int:
-    """Note what the sweep consists of, or compare it with what is noted; returns the number of this
-    start, 1 for the first. UserError names the differences. Call it with the folder locked."""
+def declare(root: Path, shards: Sequence[Settings], key: str = "sweep") -> int:
+    """Note what the sweep, or what else `key` names, consists of, or compare it with what is noted;
+    returns the number of this start, 1 for the first. UserError names the differences. Call it with
+    the folder locked."""
     attempt = 1
     if (root / SWEEP_FILE).exists():
         before, attempt = read_sweep(root)
         if list(shards) != before:
             raise UserError(
-                f"sweep {root.name} was begun with other settings: {difference(before, shards)}. "
-                "Give the same settings to continue it, or another sweep="
+                f"{key} {root.name} was begun with other settings: {difference(before, shards)}. "
+                f"Give the same settings to continue it, or another {key}="
             )
         attempt += 1
     for number, one in enumerate(shards):
@@ -145,7 +151,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"{folder}: another process is playing this sweep; wait for it or stop it"
+                f"{folder}: another process is at work on this; wait for it or stop it"
             ) from None
         yield
 

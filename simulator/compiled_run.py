@@ -182,8 +182,11 @@ def play_run(
     settings: SimulationSettings,
     drain: Callable[[Chunk], None],
     progress: Callable[[int, int], None] | None = None,
+    after_request: Callable[[], None] | None = None,
 ) -> None:
-    """Play all requests; `drain` takes the log, in order, before its buffers are used again."""
+    """Play all requests; `drain` takes the log, in order, before its buffers are used again.
+    `after_request` is called when a request's log has been handed over; it may stop the run by
+    raising."""
     requests = replay.request_ids[: settings.requests]
     run = _Run(replay, policy, costs, settings, drain)
     passed = _reporter(replay, requests, progress)
@@ -193,6 +196,9 @@ def play_run(
             played = [request] if settings.cold_start else requests
             session = run.new_session(session, played)
         run.play_request(session, request, place < settings.warmup_requests, passed)
+        if after_request is not None:
+            run.hand_over()
+            after_request()
     run.hand_over()
 
 

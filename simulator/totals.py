@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -76,9 +77,11 @@ def simulate_totals(
     costs: CostTable,
     settings: SimulationSettings,
     progress: Callable[[int, int], None] | None = None,
+    after_request: Callable[[Totals], None] | None = None,
 ) -> Totals:
     """The sums of the run that simulator.compiled.simulate_compiled would log; same arguments, same
-    refusals, and UserError without a decode pass outside warm-up."""
+    refusals, and UserError without a decode pass outside warm-up. `after_request` sees the sums so
+    far after each request, and may stop the run by raising."""
     costs.validate()
     check_requirements(replay, policy, costs, settings)
     totals = Totals()
@@ -88,7 +91,8 @@ def simulate_totals(
         for field in fields(Totals):
             setattr(totals, field.name, getattr(totals, field.name) + getattr(part, field.name))
 
-    play_run(replay, policy, costs, settings, add, progress)
+    seen = None if after_request is None else partial(after_request, totals)
+    play_run(replay, policy, costs, settings, add, progress, seen)
     if totals.passes == 0:
         raise UserError(
             f"run of {policy.name!r}: no decode pass outside warm-up; play more requests"

@@ -10,6 +10,7 @@ from experiments.configuration import compose_config, options
 from experiments.decision_file import choose_decision
 from experiments.help_text import examples, read_config_text
 from experiments.policy_choice import choose_policies, policy_notes
+from experiments.tuning_space import space_of
 from policies.api import NEEDS
 from simulator.draft_profile import draft_profile
 from simulator.hardware import hardware_profile
@@ -82,7 +83,17 @@ def test_every_decision_file_is_read_by_its_name(name: str) -> None:
     assert {"spac", "lru_cpu"} <= set(times.policies)
 
 
+@pytest.mark.parametrize("name", group("ranges"))
+@pytest.mark.parametrize("policy", group("policy"))
+def test_every_range_is_one_that_the_parts_take(name: str, policy: str) -> None:
+    (choice,) = choose_policies([policy])
+    ranges = content("ranges", name)
+    assert set(choice.parameters) <= set(ranges)
+    axes = space_of(choice, ranges, None, 4, 8)
+    assert all(axis.holds(axis.default) for axis in axes if axis.default is not None)
+
+
 def test_no_config_file_is_left_out() -> None:
-    tested = {"policy", "hardware", "model", "draft", "decision"}
+    tested = {"policy", "hardware", "model", "draft", "decision", "ranges"}
     assert {path.name for path in CONF.iterdir() if path.is_dir() and path.name[0] != "_"} == tested
     assert {path.stem for path in CONF.glob("*.yaml")} == set(COMMANDS)

@@ -188,7 +188,7 @@ def test_a_file_of_settings_that_is_none_is_refused(spac: Spac, dense_trace: Pat
 
 def test_a_sweep_under_way_is_refused(spac: Spac, dense_trace: Path) -> None:
     with locked(Path("outputs/compare/night")):
-        assert "another process is playing this sweep" in spac(*words(dense_trace, *SMALL)).error
+        assert "another process is at work on this" in spac(*words(dense_trace, *SMALL)).error
 
 
 def test_differences_name_keys_over_all_jobs(tmp_path: Path) -> None:

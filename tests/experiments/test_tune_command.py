@@ -1,0 +1,165 @@
+"""`spac tune`: fit and held out, the same trials for the same seed, killed and continued."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from experiments.tuning_outcome import Outcome, verdict
+from tests.experiments.conftest import Spac
+from traces.synthetic import SyntheticShape, random_dense, synthetic_manifest
+from traces.writer import TraceWriter
+
+SHAPE = SyntheticShape(layers=3, experts=16, top_k=2, requests=8, tokens=12, lookahead=1)
+BASE = ("hardware=rtx4090", "model=trace", "draft=pair", "cache_ratio=0.3", "pictures=false")
+
+
+@pytest.fixture(scope="session")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tuned") / "dense"
+    with TraceWriter(path, synthetic_manifest(SHAPE, "dense", 4)) as writer:
+        writer.append(random_dense(SHAPE, 4, seed=1))
+    return path
+
+
+def words(trace: Path, *more: str, policy: str = "spac", trials: int = 14) -> list[str]:
+    return ["tune", f"trace={trace}", *BASE, f"policy={policy}", f"trials={trials}", *more]
+
+
+def trials_in(folder: str) -> pd.DataFrame:
+    return pd.read_parquet(Path("outputs/tune") / folder / "trials.parquet")
+
+
+def test_everything_is_written_and_the_policy_plays(spac: Spac, trace: Path) -> None:
+    done = spac(*words(trace, "pictures=true", "parameters=[gamma,up,quota]", trials=12))
+    assert done.code == 0, done.err
+    folder = Path("outputs/tune/latest")
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json", "study.db", "trials.csv", "trials.parquet", "policy.yaml", "sensitivity.png",
+    }  # fmt: skip
+    trials = trials_in("latest")
+    assert len(trials) == 12 and trials.loc[0, "gain"] == 0.0  # the default comes first
+    assert set(trials.columns) > {"gamma", "up", "quota"} and "down" not in trials
+    tuned = yaml.safe_load((folder / "policy.yaml").read_text())
+    best = trials[trials["whole"]].sort_values("gain", kind="stable").iloc[-1]
+    assert tuned["evidence"]["gain_on_fit"] == pytest.approx(best["gain"], abs=1e-6)
+    assert (tuned["parameters"]["up"], tuned["gamma"]) == (best["up"], best["gamma"])
+    assert "fit" in done.out and "held out" in done.out
+    played = spac("simulate", f"trace={trace}", "policy=outputs/tune/latest", *BASE[:-1])
+    assert played.code == 0 and "spac-tuned" in played.out
+
+
+def test_fit_gain_is_what_the_simulator_says(spac: Spac, trace: Path) -> None:
+    """The search's own speed of the default on all requests but those held out, played apart."""
+    assert spac(*words(trace, "held_out=0.25", "requests=8", trials=1)).code == 0
+    first = trials_in("latest")
+    assert first.loc[0, "requests"] == 5  # 6 fit requests, the first is warm-up
+
+
+def test_the_same_seed_gives_the_same_trials(spac: Spac, trace: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        assert spac(*words(trace, f"study={name}", f"seed={seed}")).code == 0
+    pd.testing.assert_frame_equal(trials_in("a"), trials_in("b"))
+    assert not trials_in("a").equals(trials_in("c"))
+
+
+def test_a_continued_study_is_the_uninterrupted_one(spac: Spac, trace: Path) -> None:
+    assert spac(*words(trace, "study=whole")).code == 0
+    assert spac(*words(trace, "study=parts", trials=6)).code == 0
+    assert len(trials_in("parts")) == 6
+    assert spac(*words(trace, "study=parts")).code == 0
+    pd.testing.assert_frame_equal(trials_in("parts"), trials_in("whole"))
+    policies = [
+        yaml.safe_load(Path(f"outputs/tune/{name}/policy.yaml").read_text()) | {"name": ""}
+        for name in ("parts", "whole")
+    ]
+    assert policies[0] == policies[1]
+
+
+def test_a_killed_study_goes_on(spac: Spac, trace: Path) -> None:
+    assert spac(*words(trace, "study=whole", trials=25)).code == 0
+    command = words(trace, "study=night", trials=25)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments", *command],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    study = Path("outputs/tune/night/study.db")
+    while not study.exists():
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.01)
+    time.sleep(1.0)
+    process.kill()
+    process.communicate()
+    assert spac(*command).code == 0
+    pd.testing.assert_frame_equal(trials_in("night"), trials_in("whole"))
+
+
+def test_slow_trials_are_stopped_early(spac: Spac, trace: Path) -> None:
+    for pruner in ("median", "none"):
+        done = spac(*words(trace, f"pruner={pruner}", f"study={pruner}", trials=30))
+        assert done.code == 0, done.err
+    pruned, whole = trials_in("median"), trials_in("none")
+    assert whole["whole"].all() and set(whole["requests"]) == {4}
+    stopped = pruned[~pruned["whole"]]
+    assert len(stopped) and (stopped["requests"] < 4).all()
+
+
+def test_the_study_names_what_was_changed(spac: Spac, trace: Path) -> None:
+    assert spac(*words(trace, "study=a", trials=2)).code == 0
+    error = spac(*words(trace, "study=a", "ranges.up=[1,3]", trials=3)).error
+    assert "study a was begun with other settings: ranges.up was [1, 6], is [1, 3]" in error
+    Path("outputs/tune/a/study.db").write_bytes(b"no database" * 100)
+    assert "cannot be read as a study" in spac(*words(trace, "study=a", trials=2)).error
+
+
+@pytest.mark.parametrize(
+    "more,named",
+    [
+        (("policy=belady",), "sees the future"),
+        (("policy=all_cpu", "ranges.gamma=null"), "no parameter with a range"),
+        (("policy=spac", "ranges.up=[0,4]"), "ranges.up: Inertia.up=0: must be at least 1"),
+        (("policy=spac", "ranges.up=[4,4]"), "nothing to search"),
+        (("policy=spac", "ranges.up=4"), "two numbers or a list"),
+        (("policy=spac", "ranges.upp=[1,4]"), "did you mean"),
+        (("policy=spac", "parameters=[upp]"), "did you mean up"),
+        (("policy=spac", "held_out=0.9"), "leave 1 on one side"),
+        (("policy=spac", "held_out=0"), "must be above 0"),
+        (("policy=spac", "pruner=mean"), "there are median, quartile, none"),
+        (("policy=spac", "engine=reference"), "compiled engine"),
+        (("policy=[spac,lru_cpu]",), "tune takes one"),
+        (("policy=spac", "trials=0"), "must be at least 1"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(
+    spac: Spac, trace: Path, more: tuple[str, ...], named: str
+) -> None:
+    given = [word for word in words(trace, trials=2) if not word.startswith("policy")]
+    given = [one for one in given if one.partition("=")[0] not in {w.split("=")[0] for w in more}]
+    assert named in spac(*given, *more).error
+    assert not Path("outputs/tune").exists()
+
+
+@pytest.mark.parametrize(
+    "fit,held,said",
+    [
+        (1.10, 1.09, "Tuned: +10.0% on the fit requests, +9.0% on those held out"),
+        (1.10, 1.02, "Warning: most of the gain does not survive"),
+        (1.10, 0.98, "Warning: the gain does not survive: +10.0% on the fit requests, -2.0%"),
+        (1.00, 1.10, "Nothing of 7 trials is faster than the default"),
+    ],
+)
+def test_a_gain_that_does_not_survive_is_a_warning(fit: float, held: float, said: str) -> None:
+    outcome = Outcome(None, {}, 7, [[100.0]], [[100 * fit]], [[50.0]], [[50 * held]])  # type: ignore[arg-type]
+    assert verdict(outcome).startswith(said)
+
+
+def test_evidence_is_plain_data(spac: Spac, trace: Path) -> None:
+    assert spac(*words(trace, trials=1)).code == 0
+    content = yaml.safe_load(Path("outputs/tune/latest/policy.yaml").read_text())
+    assert json.loads(json.dumps(content)) == content
+    assert content["evidence"]["trials"] == 1 and len(content["evidence"]["source_hash"]) == 16
