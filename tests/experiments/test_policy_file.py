@@ -92,7 +92,7 @@ def test_damaged_files_are_refused(folder: Path, change: dict, named: str) -> No
 def test_what_is_no_policy_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "some.yaml"
     path.write_text(text)
-    with pytest.raises(UserError, match="some.yaml"):
+    with pytest.raises(UserError, match=r"some\.yaml"):
         choose_policies([str(path)])
     with pytest.raises(UserError, match="cannot read it"):
         choose_policies([str(tmp_path / "none.yaml")])
