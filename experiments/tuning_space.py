@@ -79,12 +79,12 @@ def space_of(
 
 
 def axis_of(name: str, default: Any, values: Any, gamma_limit: int) -> Axis:
-    """The axis that the ranges' entry for `name` describes."""
+    """The axis that the ranges' entry for `name` describes; the default is always a choice."""
     if not isinstance(values, list) or len(values) < 2:
         raise UserError(f"ranges.{name}={values}: two numbers or a list of choices, or null")
     numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
     if len(values) > 2 or len(numbers) < 2:
-        return Axis(name, default, choices=tuple(values))
+        return Axis(name, default, choices=tuple(dict.fromkeys([default, *values])))
     low, high = values
     if name == GAMMA:
         low, high = max(low, 1), min(high, gamma_limit)
