@@ -60,10 +60,14 @@ class SlotTraffic:
     def run(self, reuses: int) -> Outcome:
         """Go on until so many slots were used again."""
         steps = (self.demand, self.stream, self.read_resident, self.prefetch)
-        while self.reuses < reuses:
-            self.choose.choice(steps)()
-            if self.choose.random() < 0.3:
-                self.look()
+        try:
+            while self.reuses < reuses:
+                self.choose.choice(steps)()
+                if self.choose.random() < 0.3:
+                    self.look()
+        except BaseException:
+            self.device.close()  # a refusal leaves no thread behind either
+            raise
         return self.end()
 
     def end(self) -> Outcome:
