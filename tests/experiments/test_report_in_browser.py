@@ -19,8 +19,9 @@ PHONE, DESK = 360, 1280
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     rows = report_rows((0.1, 0.17), (2, 4))
-    names = {"code": "code_written_by_somebody_with_a_long_name", "prose": "prose"}
-    path.write_text(report_html(rows.replace({"workload": names})), encoding="utf-8")
+    long = {"code": "code_written_by_somebody", "window_oracle": "no_speculation window_oracle"}
+    rows = rows.replace({"workload": long, "policy": long})
+    path.write_text(report_html(rows), encoding="utf-8")
     return path
 
 
