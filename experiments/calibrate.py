@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.calibration_figure import calibration_figure
-from experiments.configuration import whole_number
+from experiments.configuration import as_list, positive, whole_number
 from experiments.figure_style import save_figure
 from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.profile_file import PROFILE_NAME, write_hardware
 from experiments.profile_fit import about_lines, profile_values
 from experiments.progress import progress_bar
@@ -35,21 +35,28 @@ def run(config: DictConfig) -> int:
     """Measure, print a table, keep hardware.yaml, calibration.json and calibration.png."""
     console = Console()
     choice = choose_measured(config)
-    torch.set_num_threads(whole_number("threads", config["threads"]))
-    folder = new_folder(config["outputs"], "calibrate")
+    torch.set_num_threads(positive("threads", config["threads"]))
+    effort = effort_from(config, choice)
+    with removed_if_unused(new_folder(config["outputs"], "calibrate")) as folder:
+        calibration = _measured(config, choice, effort, folder, console)
+        keep(calibration, choice, folder)
+    console.print(calibration_table(calibration))
+    console.print(f"{folder / PROFILE_NAME}: hardware=PATH takes it", highlight=False)
+    return 0
+
+
+def _measured(
+    config: DictConfig, choice: ForcedChoice, effort: Effort, folder: Path, console: Console
+) -> Calibration:
     digest = choice.workload.trace.digest
     write_run_file(folder, "calibrate", config, {choice.workload.name: digest})
     device = choice.device()
     try:
         with console.status("building the model"):
             model = choice.build(device)
-        calibration = measure(model, choice, effort_from(config, choice), console)
+        return measure(model, choice, effort, console)
     finally:
         device.close()
-    keep(calibration, choice, folder)
-    console.print(calibration_table(calibration))
-    console.print(f"{folder / PROFILE_NAME}: hardware=PATH takes it", highlight=False)
-    return 0
 
 
 def choose_measured(config: DictConfig, trace: str | None = None) -> ForcedChoice:
@@ -68,13 +75,15 @@ def choose_measured(config: DictConfig, trace: str | None = None) -> ForcedChoic
 
 def effort_from(config: DictConfig, choice: ForcedChoice) -> Effort:
     """How much is measured."""
-    rows = tuple(whole_number("rows", one) for one in config["rows"])
+    rows = tuple(positive("rows", one) for one in as_list(config["rows"]))
+    if not rows:
+        raise UserError("rows=[]: give numbers of tokens per expert, such as [1,2,4]")
     return Effort(
         slots=choice.settings.slots,
         staging=choice.settings.staging,
         rows=rows,
-        repeats=whole_number("repeats", config["repeats"]),
-        passes=whole_number("passes", config["passes"]),
+        repeats=positive("repeats", config["repeats"]),
+        passes=positive("passes", config["passes"]),
         gamma=choice.settings.gamma,
         seed=whole_number("seed", config["seed"]),
     )

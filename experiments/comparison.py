@@ -18,7 +18,7 @@ from experiments.trace_choice import Workload, open_workload
 from policies.errors import UserError
 from simulator.engines import choose_engine, simulate
 from simulator.foresight import is_clairvoyant
-from simulator.requirements import check_requirements, missing_observation
+from simulator.requirements import check_gamma, check_requirements, missing_observation
 from simulator.settings import SimulationSettings
 from traces.acceptance import Acceptance
 from traces.held_replay import HeldReplay
@@ -85,11 +85,20 @@ def refuse_impossible(jobs: Sequence[Job]) -> None:
         settings = job.setting.simulation(trace)
         try:
             refuse_too_few_requests(replay, settings)
+            # Before tables of so many entries are made.
+            check_gamma(replay, settings.gamma)
+            refuse_huge_staging(settings.staging, trace.layers * trace.experts)
             costs = job.setting.costs(replay, job.choice.name)
             choose_engine(policy, job.setting.engine)  # type: ignore[arg-type]
             check_requirements(replay, policy, costs, settings)
         except UserError as error:
             raise UserError(f"{job.workload}: {error}") from error
+
+
+def refuse_huge_staging(staging: int, experts: int) -> None:
+    """UserError for more buffers than there are experts to stream."""
+    if staging > experts:
+        raise UserError(f"staging={staging}: must be 0..{experts}, the number of experts")
 
 
 def refuse_too_few_requests(replay: Replay, settings: SimulationSettings) -> None:

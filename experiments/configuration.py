@@ -70,6 +70,8 @@ def translate(command: Command, overrides: Sequence[str]) -> list[str]:
                 f"{override.input_line}: a list is not possible here; "
                 f"-m {key}=a,b runs one job each"
             )
+        if key in SINGLE_GROUPS and override.value() is None and options(key):
+            raise UserError(f"{key}=null: name one of {', '.join(options(key))}")
     return result
 
 
@@ -94,7 +96,10 @@ def compose_config(command: Command, words: Sequence[str]) -> DictConfig:
     machine, overrides = take_profile(overrides)
     overrides = translate(command, overrides)
     with initialize_config_module(config_module="conf", version_base="1.3"):
-        config = compose(config_name=command.name, overrides=overrides)
+        try:
+            config = compose(config_name=command.name, overrides=overrides)
+        except ValueError as error:  # Hydra's own, for a group that is given no name
+            raise UserError(f"{' '.join(overrides)}: {error}") from error
     return finish(command, config, values, machine)
 
 
@@ -142,8 +147,23 @@ def number(key: str, value: object) -> float:
     return float(value)
 
 
+def truth(key: str, value: object) -> bool:
+    """true or false; UserError names the key for anything else, which Python would take as true."""
+    if not isinstance(value, bool):
+        raise UserError(f"{key}={value}: must be true or false")
+    return value
+
+
 def whole_number(key: str, value: object) -> int:
     """A whole number; UserError names the key otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise UserError(f"{key}={value}: not a whole number")
     return value
+
+
+def positive(key: str, value: object) -> int:
+    """A whole number of at least 1; UserError names the key otherwise."""
+    found = whole_number(key, value)
+    if found < 1:
+        raise UserError(f"{key}={found}: must be at least 1")
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from experiments.configuration import as_mapping, number, whole_number
+from experiments.configuration import as_mapping, number, positive, whole_number
 from experiments.model_shapes import shape_of
 from experiments.trace_choice import Workload, find_trace, open_workload
 from policies.costs import CostTable
@@ -14,7 +14,7 @@ from policies.errors import UserError
 from runtime.checkpoints import torch_dtype
 from runtime.device import Device
 from runtime.devices import STANDIN, device_kind, open_device
-from runtime.engine_settings import EngineSettings, slots_of_ratio
+from runtime.engine_settings import EngineSettings, check_slots, slots_of_ratio
 from runtime.model_shape import ModelShape
 from runtime.pace import slow_motion
 from runtime.random_model import RandomModel, random_model
@@ -26,6 +26,7 @@ from simulator.model_profile import ModelProfile, model_profile
 from simulator.settings import SimulationSettings
 from traces.mapped_replay import MappedReplay, mapping_note
 
+SLOWEST = 100_000  # times slower; sums of times stay within 64 bits
 CARRIER = 32  # hidden width of the weights that stand for a model whose times are padded
 
 
@@ -113,10 +114,13 @@ def choose_forced(
     requests, distinct_layers. as_if: keep the trace's layers and experts, take times from the
     model. trace: instead of the key.
     """
+    if slow > SLOWEST:
+        raise UserError(f"slow_motion={slow}: must be at most {SLOWEST}")
     name = trace or config["trace"]
     if name is None:
         raise UserError("mode=forced follows the routing of a trace; name one with trace=")
     workload = open_workload(find_trace(str(name)), None, 0)
+    requests = None if config["requests"] is None else positive("requests", config["requests"])
     traced = workload.replay.model
     dtype = torch_dtype(str(config["dtype"]))
     model = model_profile(as_mapping(config["model"]), "model", traced)
@@ -124,8 +128,13 @@ def choose_forced(
     kind, _ = device_kind(str(config["device"]))
     if slow and kind != STANDIN:
         raise UserError(f"device={config['device']} has its own times; use paced=false")
+    there = len(workload.replay.request_ids)
+    if requests is not None and requests > there:
+        raise UserError(f"requests={requests}: this trace has {there}; ask for at most that many")
     distinct = config["distinct_layers"]
     distinct = None if distinct is None else whole_number("distinct_layers", distinct)
+    if distinct is not None and not 1 <= distinct <= model.moe_layers:
+        raise UserError(f"distinct_layers={distinct}: must be 1..{model.moe_layers}")
     shape = shape_of(model, draft, distinct, dtype.itemsize)
     if as_if:
         shape = replace(
@@ -136,7 +145,6 @@ def choose_forced(
         shape = _carrier(shape)
     else:
         model = _as_built(model, shape, dtype)
-    requests = None if config["requests"] is None else whole_number("requests", config["requests"])
     replay = MappedReplay(workload.replay, shape.info(dtype), requests)
     return ForcedChoice(
         workload, replay, shape, dtype, model, draft, hardware, str(config["device"]),
@@ -167,7 +175,8 @@ def _settings(
     config: Mapping[str, Any], shape: ModelShape, hardware: HardwareProfile, paced: bool
 ) -> EngineSettings:
     if config.get("slots") is not None:
-        slots = whole_number("slots", config["slots"])
+        given = whole_number("slots", config["slots"])
+        slots = check_slots(given, shape.layers, shape.experts)
     else:
         ratio = 0.17 if config["cache_ratio"] is None else config["cache_ratio"]
         slots = slots_of_ratio(number("cache_ratio", ratio), shape.layers, shape.experts)

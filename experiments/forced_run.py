@@ -1,6 +1,7 @@
 """`spac run mode=forced`: a policy on a model of any shape, routed as a trace says."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from experiments.configuration import whole_number
+from experiments.configuration import truth, whole_number
 from experiments.decision_file import choose_decision, times_of
 from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
 from experiments.metrics_table import metrics_table
+from experiments.outputs import removed_if_unused
 from experiments.policy_choice import PolicyChoice
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
@@ -20,7 +22,7 @@ from experiments.winner import Winner
 from policies.errors import UserError
 from runtime.device import DeviceError
 from runtime.devices import STANDIN, device_kind
-from runtime.forced_engine import ForcedEngine
+from runtime.forced_engine import ForcedEngine, check_forced
 from traces.atomic import write_atomically
 from traces.metrics import metrics
 from traces.runlog import read_runlog
@@ -30,20 +32,33 @@ OF_DECODING = {
     "prompt": (None,), "prompts": (None,), "workload": (None,), "stop": (None,), "target": (None,),
     "draft_path": (None,), "context": (None,), "max_new_tokens": (64,), "experts": ("same",),
     "plan": ("shown",), "proofs": (None, False),
+    "sampling": ({"mode": "keyed", "temperature": 0.8, "seed": 0, "top_k": None, "top_p": None},),
 }  # fmt: skip
 OF_FORCING = {"trace": None, "distinct_layers": None, "slow_motion": 1}
 
 
 def run_forced(
-    config: DictConfig, policy: PolicyChoice, winner: Winner | None, folder: Path
+    config: DictConfig,
+    policy: PolicyChoice,
+    winner: Winner | None,
+    make_folder: Callable[[], Path],
 ) -> int:
-    """Run, print figures; keep run log and metrics.json in `folder`. Exit code 1 if the device
-    fails.
+    """Run, print figures; keep run log and metrics.json in the folder, made once all keys are
+    checked. UserError if the device fails.
     """
     console = Console()
     choice = forced_choice_of(config, winner)
+    check_forced(choice.shape, choice.replay, policy.build(), choice.settings)
+    times_of(policy.name, choose_decision(config["decision"]))
     if choice.shape.hidden < SMALL:
         torch.set_num_threads(1)
+    with removed_if_unused(make_folder()) as folder:
+        return _force(config, policy, choice, folder, console)
+
+
+def _force(
+    config: DictConfig, policy: PolicyChoice, choice: ForcedChoice, folder: Path, console: Console
+) -> int:
     digest = choice.workload.trace.digest
     write_run_file(folder, "run", config, {choice.workload.name: digest})
     log = folder / "runlog"
@@ -70,8 +85,7 @@ def run_forced(
 
             engine.play(show)
     except DeviceError as error:
-        console.print(f"error: {error}; finished passes are in {log}", highlight=False)
-        return 1
+        raise UserError(f"{error}; finished passes are in {log}") from error
     finally:
         device.close()
     figures = metrics(read_runlog(log))
@@ -110,7 +124,7 @@ def forced_choice_of(config: DictConfig, winner: Winner | None = None) -> Forced
         config = OmegaConf.merge(config, unset)  # type: ignore[assignment]
     hardware = hardware_from(config)
     on_standin = device_kind(str(config["device"]))[0] == STANDIN
-    paced = on_standin if config["paced"] is None else bool(config["paced"])
+    paced = on_standin if config["paced"] is None else truth("paced", config["paced"])
     slow = whole_number("slow_motion", config["slow_motion"])
     if slow < 1:
         raise UserError(f"slow_motion={slow}: must be at least 1")

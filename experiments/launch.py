@@ -30,7 +30,11 @@ def launch(command: Command, words: Sequence[str]) -> int:
     except OSError as error:
         # A folder that cannot be written, a full disk, a missing permission.
         where = f": {error.filename}" if error.filename else ""
-        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
+        said = " ".join(f"{error.strerror or error}{where}".split())
+        print(f"error: {said}", file=sys.stderr)
+        return REFUSAL_CODE
+    except MemoryError as error:  # of numpy, for sizes that no machine has
+        print(f"error: out of memory ({error}); lower the sizes asked for", file=sys.stderr)
         return REFUSAL_CODE
     except KeyboardInterrupt:
         print("interrupted: what was finished is kept", file=sys.stderr)

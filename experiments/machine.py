@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.configuration import as_mapping, number, whole_number
+from experiments.configuration import as_mapping, number, positive, whole_number
 from policies.errors import UserError
 from simulator.capacity import checked_slots, scale_slots, slots_from_ratio, slots_from_vram
 from simulator.draft_profile import DraftProfile, draft_profile
@@ -70,7 +70,7 @@ def machine_from(config: DictConfig) -> Machine:
         hardware_profile(as_mapping(config.hardware), "hardware"),
         as_mapping(config.model),
         draft_profile(as_mapping(config.draft), "draft"),
-        whole_number("context", config.context),
+        positive("context", config.context),
         None if config.dtype is None else str(config.dtype),
     )
 

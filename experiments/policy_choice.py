@@ -15,9 +15,12 @@ from experiments.commands import CONF
 from experiments.configuration import options
 from experiments.policy_file import is_path, read_policy
 from experiments.refusals import unknown
+from policies.composed import ComposedPolicy
 from policies.errors import UserError
 
 TARGET = "_target_"
+COMMON = ("name", "needs", "parameters", "reset", "start_request", "start_pass", "end_pass")
+CALLBACKS = ("draft_step", "enter_layer", "leave_layer")
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,27 @@ class PolicyChoice:
             # Hydra's instantiate looks names up as attributes, where a function may hide the module
             # of the same name.
             make = getattr(import_anywhere(module), function)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise UserError(f"policy {self.name}: cannot import {self.target} ({error})") from error
+        except Exception as error:  # the module is the user's own and may do anything
+            said = f"{type(error).__name__}: {error}"
+            raise UserError(f"policy {self.name}: cannot import {self.target} ({said})") from error
+        if not callable(make):
+            raise UserError(f"policy {self.name}: {self.target} is no class or function")
         try:
-            return make(**self.parameters)
+            policy = make(**self.parameters)
         except (TypeError, ValueError, AttributeError) as error:
             raise UserError(f"policy {self.name}: {error}") from error
+        lacking = [name for name in _members(policy) if not hasattr(policy, name)]
+        if lacking:
+            raise UserError(
+                f"policy {self.name}: what {self.target} returns lacks {', '.join(lacking)}; "
+                "policies/template.py shows a whole policy"
+            )
+        return policy
+
+
+def _members(policy: object) -> Sequence[str]:
+    """What a policy must have: one made of parts has no callbacks, its session composes them."""
+    return COMMON if isinstance(policy, ComposedPolicy) else (*COMMON, *CALLBACKS)
 
 
 def import_anywhere(module: str) -> ModuleType:

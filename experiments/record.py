@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,17 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from experiments.configuration import as_list, as_mapping, positive, truth, whole_number
 from experiments.outputs import new_folder
 from experiments.provenance import write_run_file
 from experiments.sampling_choice import sampling_from
 from policies.errors import UserError
-from runtime.checkpoints import SHIPPED_PAIR, open_target
+from runtime.checkpoints import SHIPPED_PAIR, open_draft, open_target
 from runtime.draft_model import DraftModel, open_draft_model
+from runtime.host_memory import available_host_bytes
 from runtime.prompts import Prompt, read_prompts, shipped_prompts
 from runtime.recorder import RecordingSettings, RecordingSummary, record_dense, record_windowed
+from runtime.run_memory import check_resident
 from runtime.target_model import TargetModel, open_target_model
 from runtime.tokenizers import Tokenizer, tokenizer_hash
 
@@ -43,15 +46,17 @@ def run(config: DictConfig) -> int:
     if config["kind"] not in ("dense", "windowed"):
         raise UserError(f"kind={config['kind']} cannot be recorded; use dense or windowed")
     workloads = workload_names(config)
+    settings = settings_from(config, workloads[0])
     pair = open_pair(config)
     prompts = {name: choose_prompts(config, name, pair.tokenizer) for name in workloads}
     folder = output_folder(config, workloads, pair)
     console = Console()
     for workload in workloads:
         begun = time.perf_counter()
-        total = len(prompts[workload]) * int(config["max_new_tokens"])
+        total = len(prompts[workload]) * settings.max_new_tokens
         with token_bar(console, workload, total) as show:
-            summary = record(config, pair, workload, prompts[workload], folder / workload, show)
+            named = replace(settings, workload=workload)
+            summary = record(config, pair, named, prompts[workload], folder / workload, show)
         report(console, summary, time.perf_counter() - begun)
     return 0
 
@@ -59,7 +64,7 @@ def run(config: DictConfig) -> int:
 def workload_names(config: Mapping[str, Any]) -> list[str]:
     """The names asked for; exactly one where the user brings prompts."""
     names = config["workload"]
-    workloads = [names] if isinstance(names, str) else [str(name) for name in names]
+    workloads = [] if names is None else [str(name) for name in as_list(names)]
     if len(set(workloads)) != len(workloads) or not workloads:
         raise UserError(f"workload={workloads} names none, or one of them twice")
     if config["prompts"] is not None and len(workloads) != 1:
@@ -83,6 +88,20 @@ def output_folder(config: DictConfig, workloads: list[str], pair: Pair) -> Path:
     return folder
 
 
+def settings_from(config: Mapping[str, Any], workload: str) -> RecordingSettings:
+    """What a recording is made with; UserError names the key that is wrong."""
+    sampling, truncation = sampling_from(as_mapping(config["sampling"]))
+    return RecordingSettings(
+        workload=workload,
+        gamma=whole_number("gamma", config["gamma"]),
+        sampling=sampling,
+        truncation=truncation,
+        max_new_tokens=whole_number("max_new_tokens", config["max_new_tokens"]),
+        next_layer=truth("next_layer", config["next_layer"]),
+        router_weights=truth("router_weights", config["router_weights"]),
+    )
+
+
 def open_pair(config: Mapping[str, Any]) -> Pair:
     """Load target and draft on the configured device."""
     path = config["target"] or SHIPPED_PAIR / "target"
@@ -90,13 +109,17 @@ def open_pair(config: Mapping[str, Any]) -> Pair:
     if draft is None and config["target"] is None:
         draft = SHIPPED_PAIR / "draft"
     facts = open_target(path)
-    threads = config["threads"] or (1 if facts.hidden < SMALL else None)
+    threads = config["threads"]
+    if threads is None and facts.hidden < SMALL:
+        threads = 1
     if threads is not None:
-        torch.set_num_threads(int(threads))
-    device, dtype = config["device"], config["dtype"]
+        torch.set_num_threads(positive("threads", threads))
+    device, dtype = str(config["device"]), str(config["dtype"])
     tokenizer = Tokenizer(facts.path)
-    target = open_target_model(path, device, dtype)
     chosen = None if draft == "none" else draft
+    models = {"target": facts} | ({} if chosen is None else {"draft": open_draft(chosen)})
+    check_resident(models, dtype, available_host_bytes())
+    target = open_target_model(path, device, dtype)
     return Pair(target, open_draft_model(chosen, facts, device, dtype), tokenizer)
 
 
@@ -104,7 +127,8 @@ def choose_prompts(config: Mapping[str, Any], workload: str, tokenizer: Tokenize
     """The first `config.requests` prompts of a workload; UserError if there are fewer."""
     file = config["prompts"] or shipped_prompts(workload)
     prompts = read_prompts(file, tokenizer.encode)
-    wanted = len(prompts) if config["requests"] is None else int(config["requests"])
+    asked = config["requests"]
+    wanted = len(prompts) if asked is None else whole_number("requests", asked)
     if not 1 <= wanted <= len(prompts):
         raise UserError(f"requests={wanted}: {file} has {len(prompts)} prompts")
     return prompts[:wanted]
@@ -113,23 +137,13 @@ def choose_prompts(config: Mapping[str, Any], workload: str, tokenizer: Tokenize
 def record(
     config: Mapping[str, Any],
     pair: Pair,
-    workload: str,
+    settings: RecordingSettings,
     prompts: list[Prompt],
     out: Path,
     progress: Callable[[int, int], None],
 ) -> RecordingSummary:
     """One recording of the configured kind."""
-    sampling, truncation = sampling_from(config["sampling"])
-    settings = RecordingSettings(
-        workload=workload,
-        gamma=int(config["gamma"]),
-        sampling=sampling,
-        truncation=truncation,
-        max_new_tokens=int(config["max_new_tokens"]),
-        next_layer=bool(config["next_layer"]),
-        router_weights=bool(config["router_weights"]),
-        notes={"tokenizer": tokenizer_hash(pair.target.facts.path)},
-    )
+    settings = replace(settings, notes={"tokenizer": tokenizer_hash(pair.target.facts.path)})
     if config["kind"] == "windowed":
         return record_windowed(out, pair.target, pair.draft, prompts, settings, progress=progress)
     if pair.draft is None:

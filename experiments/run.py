@@ -15,7 +15,7 @@ from experiments.generation import Serve, open_engine, server
 from experiments.interrupts import Interrupts
 from experiments.memory_table import ONLY, plan_line, plan_of, show_plan_only
 from experiments.metrics_table import metrics_table
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.proofs import Proof
 from experiments.provenance import write_run_file
 from experiments.record import SMALL
@@ -24,13 +24,17 @@ from experiments.run_report import RUNLOG, figures_of
 from experiments.winner import read_winner
 from policies.errors import UserError
 from policies.sources import source_hash
+from policies.streaming import check_staging
 from runtime.device import DeviceError
 from runtime.engine import OffloadedEngine
+from runtime.engine_core import refuse_clairvoyant
 from runtime.failures import as_device_error
 from runtime.hazards import HazardChecker
 from runtime.host_cores import reserve_cores
-from runtime.prompts import Prompt
+from runtime.prompts import Prompt, check_prompts
+from runtime.run_memory import positions_of
 from runtime.tokenizers import tokenizer_hash
+from runtime.verify_rules import make_rule
 from traces.atomic import write_atomically
 
 Texts = list[tuple[Prompt, list[int]]]
@@ -44,7 +48,8 @@ def run(config: DictConfig) -> int:
     """
     if config["mode"] == FORCED:
         winner = None if config["winner"] is None else read_winner(config["winner"])
-        return run_forced(config, choose_policy(config, winner), winner, _folder(config))
+        policy = choose_policy(config, winner)
+        return run_forced(config, policy, winner, lambda: _folder(config))
     refuse_idle(config)
     choice = choose_run(config)
     # Answers alone go to standard output, so that they can be piped on.
@@ -57,8 +62,15 @@ def run(config: DictConfig) -> int:
     if choice.plan == ONLY:
         show_plan_only(choice, plan_of(choice), console)
         return 0
+    refuse_impossible(choice)
     serve = server(choice, console)
-    folder = _folder(config)
+    with removed_if_unused(_folder(config)) as folder:
+        return _run(config, choice, serve, folder, console)
+
+
+def _run(
+    config: DictConfig, choice: RunChoice, serve: Serve, folder: Path, console: Console
+) -> int:
     write_run_file(folder, "run", config, {"tokenizer": tokenizer_hash(choice.target)})
     announce(choice, console)
     checker = HazardChecker() if choice.proofs and choice.on_standin else None
@@ -77,6 +89,21 @@ def run(config: DictConfig) -> int:
         keep(tried, folder, console)
     console.print(str(folder), highlight=False, soft_wrap=True)
     return 1 if any(proof.holds is False for proof in tried) else 0
+
+
+def refuse_impossible(choice: RunChoice) -> None:
+    """UserError for what needs no loaded model to be known as impossible; the engine would refuse
+    it as well, later.
+    """
+    policy, settings = choice.policy.build(), choice.settings
+    refuse_clairvoyant(policy)
+    check_staging(policy, settings.staging)
+    cpu = torch.device("cpu")
+    make_rule(settings.sampling, choice.facts.vocabulary, cpu, settings.truncation)
+    plan_of(choice)
+    room = choice.max_new_tokens + choice.settings.gamma
+    positions = positions_of(choice.facts, choice.draft)
+    check_prompts(choice.prompts, choice.facts.vocabulary, room, positions)
 
 
 def announce(choice: RunChoice, console: Console) -> None:

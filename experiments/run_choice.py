@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.configuration import as_list, as_mapping, number, whole_number
+from experiments.configuration import as_list, as_mapping, number, truth, whole_number
 from experiments.decision_file import choose_decision, source_of, times_of
 from experiments.machine import NO_DRAFT
 from experiments.policy_choice import PolicyChoice, choose_policies
@@ -18,7 +18,7 @@ from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, CheckpointFacts, open_target, torch_dtype
 from runtime.device import Device
 from runtime.devices import STANDIN, device_kind, open_device
-from runtime.engine_settings import EngineSettings, slots_of_ratio
+from runtime.engine_settings import EngineSettings, check_slots, slots_of_ratio
 from runtime.expert_layout import layout_of
 from runtime.hazards import HazardChecker
 from runtime.ngram_draft import NGRAM
@@ -139,11 +139,17 @@ def _context(
     config: Mapping[str, Any], facts: CheckpointFacts, prompts: list[Prompt], room: int
 ) -> int | None:
     """The given one, else what the known prompts need; None where they come later."""
-    if config["context"] is not None:
-        return whole_number("context", config["context"])
-    if not prompts:
-        return None
-    return min(max(len(prompt.tokens) for prompt in prompts) + room, facts.max_positions)
+    longest = max((len(prompt.tokens) for prompt in prompts), default=0)
+    needed = min(longest + room, facts.max_positions)
+    if config["context"] is None:
+        return needed if prompts else None
+    context = whole_number("context", config["context"])
+    if prompts and context < needed:
+        raise UserError(
+            f"context={context}: the longest prompt of {longest} tokens needs {needed} with answer "
+            "and drafts; raise context or lower max_new_tokens"
+        )
+    return context
 
 
 def _plan(config: Mapping[str, Any]) -> str:
@@ -154,7 +160,8 @@ def _plan(config: Mapping[str, Any]) -> str:
 
 def _paced(config: Mapping[str, Any]) -> bool:
     wanted = config["paced"]
-    return device_kind(str(config["device"]))[0] == STANDIN if wanted is None else bool(wanted)
+    on_standin = device_kind(str(config["device"]))[0] == STANDIN
+    return on_standin if wanted is None else truth("paced", wanted)
 
 
 def choose_policy(config: Mapping[str, Any], winner: Winner | None) -> PolicyChoice:
@@ -211,9 +218,10 @@ def _stop_strings(config: Mapping[str, Any]) -> tuple[str, ...]:
 def _proofs(config: Mapping[str, Any], source: Source) -> bool:
     if config["proofs"] is None:
         return source == "workload"
-    if config["proofs"] and source == "chat":
+    wanted = truth("proofs", config["proofs"])
+    if wanted and source == "chat":
         raise UserError("proofs=true: a chat is not proved; give prompt= or workload=")
-    return bool(config["proofs"])
+    return wanted
 
 
 def _settings(
@@ -221,12 +229,14 @@ def _settings(
 ) -> EngineSettings:
     layers, experts = len(facts.moe_layers), facts.experts
     if config["slots"] is not None:
-        slots = whole_number("slots", config["slots"])
+        slots = check_slots(whole_number("slots", config["slots"]), layers, experts)
     else:
         won = winner.cache_ratio if winner else CACHE_RATIO
         ratio = won if config["cache_ratio"] is None else config["cache_ratio"]
         slots = slots_of_ratio(number("cache_ratio", ratio), layers, experts)
     gamma = _gamma(config, winner)
+    if gamma >= facts.max_positions:
+        raise UserError(f"gamma={gamma}: the model reads {facts.max_positions} tokens in all")
     sampling, truncation = sampling_from(as_mapping(config["sampling"]))
     if config["launch"] not in ("late", "early"):
         raise UserError(f"launch={config['launch']}: must be late or early")

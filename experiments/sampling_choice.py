@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.configuration import number, whole_number
+from policies.errors import UserError
 from runtime.truncation import Truncation
 from traces.manifest import SamplingInfo
 
 
 def sampling_from(values: Mapping[str, Any]) -> tuple[SamplingInfo, Truncation]:
     """How tokens are drawn and which may be drawn; UserError names the key that is wrong."""
+    if not values:
+        raise UserError("sampling=null: give its keys, such as sampling.mode=greedy")
     top_k, top_p = values.get("top_k"), values.get("top_p")
     temperature = number("sampling.temperature", values["temperature"])
     return (

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 from omegaconf import DictConfig
 from rich.console import Console
@@ -13,7 +14,7 @@ from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
 from experiments.machine import capacities_from, machine_from
 from experiments.metrics_table import metrics_table
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.policy_choice import choose_policies
 from experiments.provenance import write_run_file
 from experiments.report import RUNLOGS
@@ -33,7 +34,11 @@ def run(config: DictConfig) -> int:
     console = Console()
     job = job_from(config)
     refuse_impossible([job])
-    folder = new_folder(config.outputs, "simulate")
+    with removed_if_unused(new_folder(config.outputs, "simulate")) as folder:
+        return _simulate(config, job, folder, console)
+
+
+def _simulate(config: DictConfig, job: Job, folder: Path, console: Console) -> int:
     workload = open_workloads([str(job.trace)], job.acceptance, job.seed)[0]
     write_run_file(folder, "simulate", config, digests([job]))
     console.print(job.setting.scale_note(workload.replay.model), highlight=False, soft_wrap=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import math
 import time
 from pathlib import Path
 
 from omegaconf import DictConfig
 
+from experiments.configuration import number, positive
+from policies.errors import UserError
 from runtime.training.packages import CorpusError
 from runtime.training.pipeline import train_pair
 from runtime.training.recipe import Recipe, scaled
@@ -23,14 +25,16 @@ def run(config: DictConfig) -> int:
     """Train with ``config.out``, ``corpus_dir`` (or null), ``ranks`` and ``scale``.
 
     ``scale`` 1.0 is the shipped recipe; a smaller one multiplies every step count. Returns the
-    process exit code; a missing text or a folder of another recipe is reported in one line.
+    process exit code; a missing text or a folder of another recipe is a UserError.
     """
     corpus_dir = Path(config.corpus_dir) if config.corpus_dir else None
-    recipe = scaled(Recipe(), float(config.scale))
+    scale = number("scale", config.scale)
+    if not 0 < scale < math.inf:
+        raise UserError(f"scale={scale}: must be above 0; 1 is the shipped recipe")
+    ranks = positive("ranks", config.ranks)
     try:
-        pair = train_pair(recipe, Path(config.out), corpus_dir, int(config.ranks), show)
+        pair = train_pair(scaled(Recipe(), scale), Path(config.out), corpus_dir, ranks, show)
     except (CorpusError, RecipeMismatch) as error:
-        print(f"train-pair: {error}", file=sys.stderr)
-        return 1
+        raise UserError(str(error)) from error
     show(f"finished: {pair}")
     return 0

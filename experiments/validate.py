@@ -12,10 +12,10 @@ from rich.console import Console
 
 from experiments.calibrate import choose_measured, effort_from, keep, measure
 from experiments.commands import CONF
-from experiments.configuration import as_list, as_mapping, whole_number
+from experiments.configuration import as_list, as_mapping, positive, whole_number
 from experiments.figure_style import save_figure
 from experiments.forced_choice import ForcedChoice, choose_forced
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import RUN_FILE, write_run_file
@@ -25,6 +25,7 @@ from experiments.validation_figure import validation_figure
 from experiments.validation_report import validation_table, verdicts
 from policies.errors import UserError
 from runtime.devices import STANDIN, device_kind
+from runtime.forced_engine import check_forced
 from simulator.hardware import hardware_profile
 from traces.atomic import write_atomically
 
@@ -38,21 +39,24 @@ def run(config: DictConfig) -> int:
     A missed goal is a finding and no failure: the exit code is 0.
     """
     console = Console()
-    torch.set_num_threads(whole_number("threads", config["threads"]))
+    torch.set_num_threads(positive("threads", config["threads"]))
     policies = choose_policies(
         [str(name) for name in as_list(config["policy"])], as_mapping(config["overrides"])
     )
     if len(policies) < LEAST_POLICIES:
         raise UserError("policy=: name at least two, their order is what a simulator is for")
-    folder = new_folder(config["outputs"], "validate")
     planned = [(clock, _choice(clock, config)) for clock in clocks(config)]
+    _refuse_impossible(planned, policies)
+    if any(clock == UNPADDED for clock, _ in planned):
+        effort_from(config, _calibrated(config))
     digests = {one.workload.name: one.workload.trace.digest for _, one in planned}
-    write_run_file(folder, "validate", config, digests)
     results = []
-    for clock, choice in planned:
-        results.append(_validate(clock, choice, policies, config, folder, console))
-        _write(results, folder)
-        save_figure(validation_figure(results[-1]), folder / f"{clock}.png")
+    with removed_if_unused(new_folder(config["outputs"], "validate")) as folder:
+        write_run_file(folder, "validate", config, digests)
+        for clock, choice in planned:
+            results.append(_validate(clock, choice, policies, config, folder, console))
+            _write(results, folder)
+            save_figure(validation_figure(results[-1]), folder / f"{clock}.png")
     for result in results:
         console.print(validation_table(result))
     for line in [line for result in results for line in verdicts(result)]:
@@ -63,18 +67,33 @@ def run(config: DictConfig) -> int:
     return 0
 
 
+def _refuse_impossible(
+    planned: Sequence[tuple[str, ForcedChoice]], policies: Sequence[PolicyChoice]
+) -> None:
+    for _, choice in planned:
+        for policy in policies:
+            check_forced(choice.shape, choice.replay, policy.build(), choice.settings)
+
+
 def clocks(config: DictConfig) -> list[str]:
     """Which tables to make; UserError for a clock that the device does not have."""
     on_standin = device_kind(str(config["device"]))[0] == STANDIN
     if config["clock"] is None:
         return [PADDED, UNPADDED] if on_standin else [UNPADDED]
     chosen = [str(name) for name in as_list(config["clock"])]
+    if not chosen:
+        raise UserError(f"clock=[]: name {PADDED}, {UNPADDED} or both")
     for name in chosen:
         if name not in (PADDED, UNPADDED):
             raise UserError(f"clock={name}: must be {PADDED} or {UNPADDED}")
         if name == PADDED and not on_standin:
             raise UserError(f"clock={name}: only the stand-in can be padded")
     return chosen
+
+
+def _calibrated(config: DictConfig) -> ForcedChoice:
+    """What the calibration measures."""
+    return choose_measured(config, trace=str(config["calibration_trace"]))
 
 
 def _choice(clock: str, config: DictConfig) -> ForcedChoice:
@@ -109,7 +128,7 @@ def _validate(
     folder: Path,
     console: Console,
 ) -> Validation:
-    repeats, seed = whole_number("runs", config["runs"]), whole_number("seed", config["seed"])
+    repeats, seed = positive("runs", config["runs"]), whole_number("seed", config["seed"])
     device = choice.device()
     try:
         with console.status("building the model"):
@@ -117,7 +136,7 @@ def _validate(
         console.print(f"{clock}: {choice.note()}; {model.note}", highlight=False, soft_wrap=True)
         hardware, goal = choice.hardware, None
         if clock == UNPADDED:
-            calibrated = choose_measured(config, trace=str(config["calibration_trace"]))
+            calibrated = _calibrated(config)
             found = measure(model, calibrated, effort_from(config, calibrated), console)
             hardware = keep(found, calibrated, folder)
             goal = STANDIN_GOAL if device_kind(choice.device_name)[0] == STANDIN else GPU_GOAL

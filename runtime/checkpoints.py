@@ -32,6 +32,18 @@ DRAFT_ARCHITECTURES = (
 SHIPPED_PAIR = Path(__file__).parent / "pretrained" / "pair"  # holds target/ and draft/
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
+# Sizes of config.json with what they can be at least and at most.
+SIZES = (
+    ("num_hidden_layers", 1, 10_000),
+    *((key, 1, 2**31 - 1) for key in (
+        "hidden_size", "vocab_size", "max_position_embeddings", "num_attention_heads",
+        "num_key_value_heads", "head_dim",
+    )),
+    *((key, 0, 100_000) for key in (
+        "num_experts", "num_local_experts", "n_routed_experts", "num_experts_per_tok",
+    )),
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class CheckpointFacts:
@@ -97,7 +109,7 @@ def open_target(path: str | Path) -> CheckpointFacts:
     refusal = family.refusal(config)
     if refusal is not None:
         raise UserError(f"target={folder}: {refusal}; use another checkpoint")
-    return _checked(folder, "target", lambda: _target_facts(folder, config, family))
+    return _checked(folder, "target", config, lambda: _target_facts(folder, config, family))
 
 
 def open_draft(path: str | Path) -> CheckpointFacts:
@@ -109,7 +121,7 @@ def open_draft(path: str | Path) -> CheckpointFacts:
             f"draft_path={folder}: architecture {_architecture(config)} is not supported as a "
             f"draft; known are {', '.join(DRAFT_ARCHITECTURES)}"
         )
-    return _checked(folder, "draft", lambda: _common_facts(folder, config))
+    return _checked(folder, "draft", config, lambda: _common_facts(folder, config))
 
 
 def load_target(path: str | Path, device: str = "cpu", dtype: str = "float32") -> "PreTrainedModel":
@@ -138,11 +150,28 @@ def _config(path: Path, role: str) -> dict[str, Any]:
 
 
 def _architecture(config: dict[str, Any]) -> str:
-    return ", ".join(config.get("architectures") or ["none named"])
+    named = config.get("architectures") or ["none named"]
+    return ", ".join(map(str, named)) if isinstance(named, list) else str(named)
 
 
-def _checked(path: Path, role: str, facts: Callable[[], CheckpointFacts]) -> CheckpointFacts:
+def _check_sizes(path: Path, role: str, config: dict[str, Any]) -> None:
+    """UserError for a size that no model has: code below counts layers one by one and divides."""
+    for key, least, most in SIZES:
+        value = config.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise UserError(
+                f"{role}={path}: config.json has {key}={value!r:.40}, must be a whole number of "
+                f"{least} to {most}; the checkpoint is damaged"
+            )
+
+
+def _checked(
+    path: Path, role: str, config: dict[str, Any], facts: Callable[[], CheckpointFacts]
+) -> CheckpointFacts:
     weight_files(path)
+    _check_sizes(path, role, config)
     try:
         return facts()
     except KeyError as missing:
@@ -213,7 +242,7 @@ def _end_tokens(path: Path, config: dict[str, Any]) -> frozenset[int]:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(
             f"{path}: not valid JSON ({error}); download or write the checkpoint again"
         ) from None

@@ -8,6 +8,7 @@ from typing import Any
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.session import Session
+from policies.streaming import check_staging
 from runtime.checkpoints import open_target, torch_dtype
 from runtime.device import Device
 from runtime.draft_model import DraftModel
@@ -53,6 +54,7 @@ class OffloadedEngine:
         self.facts = open_target(target)
         self.layout = layout_of(self.facts, torch_dtype(settings.dtype), settings.experts)
         refuse_clairvoyant(policy)
+        check_staging(policy, settings.staging)
         self.log_path = None if log is None else Path(log)
         self._requests = 0
         try:

@@ -70,6 +70,15 @@ class EngineSettings:
         )
 
 
+def check_slots(slots: int, layers: int, experts: int) -> int:
+    """`slots`; UserError unless the pool holds at least one expert and at most all."""
+    if not 1 <= slots <= layers * experts:
+        raise UserError(
+            f"slots={slots}: must be 1..{layers * experts} ({layers} layers x {experts} experts)"
+        )
+    return slots
+
+
 def slots_of_ratio(cache_ratio: float, layers: int, experts: int) -> int:
     """Slots for a share of all experts, rounded down; UserError unless 0 < share <= 1."""
     if not 0.0 < cache_ratio <= 1.0:

@@ -12,10 +12,12 @@ from typing import Any
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.session import Session
+from policies.streaming import check_staging
 from runtime.engine_core import EngineCore, ModelParts, refuse_clairvoyant
 from runtime.engine_settings import EngineSettings
 from runtime.experts import connect, gating_of
 from runtime.forced_routing import ForcedNextLayers, ForcedRouting
+from runtime.model_shape import ModelShape
 from runtime.next_layers import NextLayers, horizon_of
 from runtime.random_model import RandomModel
 from runtime.verify_rules import Verdict
@@ -41,8 +43,7 @@ class ForcedEngine:
         log: str | None = None,
         trace: tuple[str, str] = ("", ""),
     ) -> None:
-        refuse_clairvoyant(policy)
-        _check(model, replay, policy, settings)
+        check_forced(model.shape, replay, policy, settings)
         self._model, self._replay, self._settings = model, replay, settings
         self._routing = ForcedRouting(model.device.torch_device)
         horizon, shape = horizon_of(policy.needs), model.shape
@@ -137,9 +138,11 @@ class ForcedEngine:
             self._core.abandon()
 
 
-def _check(model: RandomModel, replay: Replay, policy: Any, settings: EngineSettings) -> None:
+def check_forced(shape: ModelShape, replay: Replay, policy: Any, settings: EngineSettings) -> None:
     """UserError if trace, model and policy cannot go together."""
-    shape, traced = model.shape, replay.model
+    refuse_clairvoyant(policy)
+    check_staging(policy, settings.staging)
+    traced = replay.model
     mine = (shape.layers, shape.experts, shape.top_k)
     if mine != (traced.layers, traced.experts, traced.top_k):
         raise UserError(

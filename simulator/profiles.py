@@ -12,6 +12,7 @@ from policies.errors import UserError
 from traces.strict_json import parse
 
 T = TypeVar("T")
+LONGEST_NS = 10**13  # of one operation
 
 
 def number(least: float, most: float | None = None, above: bool = False) -> Any:
@@ -45,9 +46,17 @@ def read_profile(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def nanoseconds(amount: int, per_second: float) -> int:
-    """Time for `amount` at a rate: ns, rounded up once, exact on the decimal value of the rate."""
+    """Time for `amount` at a rate: ns, rounded up once, exact on the decimal value of the rate.
+    UserError beyond LONGEST_NS: sums of such times would leave 64 bits.
+    """
     rate = _exact(per_second)
-    return -(-amount * 10**9 * rate.denominator // rate.numerator)
+    time = -(-amount * 10**9 * rate.denominator // rate.numerator)
+    if time > LONGEST_NS:
+        raise UserError(
+            f"{amount:,} bytes or operations at {per_second} a second take more than "
+            f"{LONGEST_NS // 10**9:,} s; a rate of the hardware profile is too low"
+        )
+    return time
 
 
 @lru_cache(maxsize=256)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from policies.composed import ComposedPolicy
 from policies.costs import CostTable
 from policies.errors import UserError
-from policies.parts import Cheaper, StreamMisses
+from policies.streaming import check_staging
 from simulator.settings import SimulationSettings
 from traces.replay import Replay
 from traces.rows import UNKNOWN_TOKEN
@@ -29,7 +28,7 @@ def check_requirements(
             f"requests={settings.requests}: this trace has {there}; ask for at most that many, or "
             "leave requests out for all"
         )
-    _check_staging(policy, settings)
+    check_staging(policy, settings.staging)
     check_gamma(replay, settings.gamma)
     rows, longest = len(costs.dense_ns) - 1, rows_needed(replay, settings.gamma)
     if longest > rows:
@@ -51,18 +50,6 @@ def check_gamma(replay: Replay, gamma: int) -> None:
         raise UserError(
             f"gamma={gamma}: this {replay.kind} trace was recorded at gamma "
             f"{replay.fixed_gamma} and can be played at no other"
-        )
-
-
-def _check_staging(policy: Any, settings: SimulationSettings) -> None:
-    """A policy whose rule for misses is to stream them would do something else without buffers."""
-    streams = isinstance(policy, ComposedPolicy) and isinstance(
-        policy.balancer, StreamMisses | Cheaper
-    )
-    if streams and settings.staging == 0:
-        raise UserError(
-            f"policy {policy.name} streams misses, and staging=0 leaves no buffer to stream "
-            "through; give staging=1 or more, or choose another policy"
         )
 
 

@@ -16,11 +16,15 @@ def write_atomically(path: Path, data: bytes, sync: Sync = os.fsync) -> None:
     `sync` receives the file descriptor; a test passes a slow one to be killed inside the write.
     """
     temporary = path.with_name(TEMPORARY_PREFIX + path.name)
-    with open(temporary, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        sync(stream.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            sync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:  # a full disk, Ctrl-C
+        temporary.unlink(missing_ok=True)
+        raise
     # The rename itself is only durable once the directory is synced.
     directory = os.open(path.parent, os.O_RDONLY)
     try:

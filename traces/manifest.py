@@ -15,6 +15,7 @@ from traces.strict_json import dump_json, load_json
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 MAX_LOOKAHEAD = 3
+LARGEST = 2**31 - 1
 NEXT_LAYER_COLUMNS = tuple(f"next_layer_{h}" for h in range(1, MAX_LOOKAHEAD + 1))
 OPTIONAL_COLUMNS = ("router_weights", *NEXT_LAYER_COLUMNS)
 
@@ -38,6 +39,13 @@ class ModelInfo:
         for key in ("layers", "experts", "top_k", "expert_bytes"):
             if getattr(self, key) < 1:
                 raise UserError(f"model {self.name!r}: {key} is {getattr(self, key)}, must be >= 1")
+        # Experts are numbered over all layers in int32, and so are the choices of a row.
+        numbers = self.layers * max(self.experts, self.top_k)
+        if numbers > LARGEST or self.expert_bytes > LARGEST**2:
+            raise UserError(
+                f"model {self.name!r}: {self.layers} layers x {self.experts} experts, top-"
+                f"{self.top_k}, of {self.expert_bytes} bytes: more than a trace can number"
+            )
         if self.top_k > self.experts:
             raise UserError(f"model {self.name!r}: top_k {self.top_k} > experts {self.experts}")
         if self.experts > 0xFFFF:

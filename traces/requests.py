@@ -1,13 +1,12 @@
 """Rows of one request at a time, with only one part of the trace in memory."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from policies.errors import UserError
 from traces.layout import layout_problems, request_bounds
 from traces.reader import Trace, read_part_bytes
 from traces.rows import PREFILL, RowBatch
+from traces.schema import read_table
 
 
 class RequestRows:
@@ -19,15 +18,10 @@ class RequestRows:
         self._held = -1
         self._rows: dict[int, RowBatch] = {}
         for index, part in enumerate(trace.manifest.parts):
-            data = pa.BufferReader(read_part_bytes(trace.path, part))
-            # One thread: Arrow's pool can outlive a process that reads and exits, and abort it.
+            data, where = read_part_bytes(trace.path, part), str(trace.path / part.file)
             # One narrow column tells which requests are in the part; expert columns stay packed.
-            column = (
-                pq.read_table(data, columns=["request"], use_threads=False, pre_buffer=False)
-                .column("request")
-                .to_numpy()
-            )
-            for request in np.unique(column).tolist():
+            column = read_table(data, where, ["request"]).column("request")
+            for request in np.unique(column.to_numpy()).tolist():
                 if request in self._part_of:
                     raise UserError(
                         f"{trace.path}: request {request} is in parts {self._part_of[request]} and "

@@ -90,11 +90,7 @@ def encode_part(batch: RowBatch, manifest: Manifest) -> bytes:
 def decode_part(data: bytes, manifest: Manifest, where: str) -> RowBatch:
     """The rows of a part; UserError at `where` if they do not have the schema of `manifest`."""
     schema = arrow_schema(manifest.model, manifest.columns)
-    try:
-        table = pq.read_table(pa.BufferReader(data), use_threads=False, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{where}: not a readable Parquet file ({reason})") from error
+    table = read_table(data, where)
     if not table.schema.equals(schema):
         found, wanted = _describe(table.schema), _describe(schema)
         raise UserError(f"{where}: columns {found} do not fit the manifest, expected {wanted}")
@@ -115,6 +111,23 @@ def decode_part(data: bytes, manifest: Manifest, where: str) -> RowBatch:
         if disk_dtype(manifest.model) is np.uint8:
             lookahead[lookahead == 0xFF] = FILLER
     return RowBatch(**columns, experts=experts, router_weights=weights, next_layer=lookahead)
+
+
+def read_table(data: bytes, where: str, columns: list[str] | None = None) -> pa.Table:
+    """A part as a table, of all or some columns; UserError at `where` if Arrow cannot read it or
+    one of `columns` is not there.
+    """
+    try:
+        # One thread: Arrow's pool can outlive a process that reads and exits, and abort it.
+        source = pa.BufferReader(data)
+        table = pq.read_table(source, columns=columns, use_threads=False, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{where}: not a readable Parquet file ({reason})") from error
+    for name in columns or []:
+        if name not in table.column_names:
+            raise UserError(f"{where}: it has no column {name}")
+    return table
 
 
 def _column(batch: RowBatch, name: str) -> NDArray[Any]:

@@ -27,7 +27,7 @@ def load_json(cls: type[T], path: Path) -> T:
         value = json.loads(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: cannot read it ({error.strerror})") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise UserError(
             f"{path}: not valid JSON ({error}); the file is damaged or foreign"
         ) from error

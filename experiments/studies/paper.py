@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from experiments.commands import CONF
-from experiments.configuration import as_mapping, whole_number
+from experiments.configuration import as_mapping, truth, whole_number
 from experiments.figure_style import save_figure
 from experiments.machine import Machine, machine_from
 from experiments.outputs import new_folder
@@ -76,16 +76,17 @@ def run(config: DictConfig, console: Console) -> Path:
     if base.model(shape_of(second)).name != TARGET:
         raise UserError(f"model: the study is about {TARGET}; leave model= out")
     given = FITTED_FILE if config.fitted is None else Path(str(config.fitted))
-    fitted = None if config.refit else read_fitted(given)
+    fitted = None if truth("refit", config.refit) else read_fitted(given)
+    sensitivity = truth("sensitivity", config.sensitivity)
+    tokens, seed = whole_number("tokens", config.tokens), whole_number("seed", config.seed)
     folder = new_folder(config.outputs, "study")
     write_run_file(folder, "study", config, {})
-    tokens, seed = whole_number("tokens", config.tokens), whole_number("seed", config.seed)
     with tempfile.TemporaryDirectory() as scratch:
         stage = Stage(Path(scratch), tokens, seed)
         if fitted is None:
             fitted = fit_all(base, second, stage, console)
         write_fitted(folder / "fitted.yaml", fitted)
-        results = predict(base, second, fitted, stage, bool(config.sensitivity), console)
+        results = predict(base, second, fitted, stage, sensitivity, console)
     write_table(folder, results.speeds)
     write_table(folder, results.checks, "checks")
     write_table(folder, results.routing, "routing")

@@ -3,7 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from experiments.outputs import new_folder
+import pytest
+
+from experiments.outputs import new_folder, removed_if_unused
+from policies.errors import UserError
 
 
 def test_folders_count_up_and_latest_follows(tmp_path: Path) -> None:
@@ -32,3 +35,33 @@ def test_a_kept_folder_is_not_touched(tmp_path: Path) -> None:
     (first / "table.csv").write_text("old")
     new_folder(tmp_path, "compare")
     assert (first / "table.csv").read_text() == "old"
+
+
+def test_a_run_that_left_nothing_leaves_no_folder(tmp_path: Path) -> None:
+    kept = new_folder(tmp_path, "run")
+    with pytest.raises(UserError), removed_if_unused(new_folder(tmp_path, "run")) as refused:
+        (refused / "run.json").write_text("{}")
+        raise UserError("too long")
+    assert not refused.exists()
+    assert (tmp_path / "run" / "latest").resolve() == kept.resolve()
+
+
+def test_the_only_folder_goes_with_its_link(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), removed_if_unused(new_folder(tmp_path, "run")):
+        raise KeyboardInterrupt
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_what_a_failed_run_wrote_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(UserError), removed_if_unused(new_folder(tmp_path, "run")) as folder:
+        (folder / "runlog").mkdir()
+        raise UserError("out of memory in mid-run")
+    assert (folder / "runlog").is_dir()
+    assert (tmp_path / "run" / "latest").resolve() == folder.resolve()
+
+
+def test_another_process_that_was_faster_keeps_the_link(tmp_path: Path) -> None:
+    with pytest.raises(UserError), removed_if_unused(new_folder(tmp_path, "run")):
+        newer = new_folder(tmp_path, "run")
+        raise UserError("refused meanwhile")
+    assert (tmp_path / "run" / "latest").resolve() == newer.resolve()

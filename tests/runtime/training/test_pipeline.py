@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from experiments.train_pair import run
+from policies.errors import UserError
 from runtime.training.pipeline import train_pair
 from runtime.training.prompts import occurs, read_prompts
 from runtime.training.ranks import GradientAverage, run_ranks
@@ -79,14 +80,14 @@ def test_another_recipe_is_refused(finished_run: Path, package_tree: Path):
         train_pair(other, finished_run, package_tree, 1)
 
 
-def test_missing_text_ends_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_missing_text_is_a_refusal(tmp_path: Path):
     from omegaconf import OmegaConf
 
     config = OmegaConf.create(
         {"out": str(tmp_path / "out"), "corpus_dir": str(tmp_path / "no"), "ranks": 1, "scale": 0.1}
     )
-    assert run(config) == 1
-    assert capsys.readouterr().err.startswith("train-pair: corpus_dir")
+    with pytest.raises(UserError, match="corpus_dir"):
+        run(config)
 
 
 def average_gradients(rank: int, ranks: int, folder: Path) -> None:

@@ -1,0 +1,21 @@
+"""Whether a policy can stream at all: without buffers it would silently do something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policies.composed import ComposedPolicy
+from policies.errors import UserError
+from policies.parts import Cheaper, StreamMisses
+
+
+def check_staging(policy: Any, staging: int) -> None:
+    """UserError if the policy's rule for misses is to stream them and there is no buffer for it."""
+    streams = isinstance(policy, ComposedPolicy) and isinstance(
+        policy.balancer, StreamMisses | Cheaper
+    )
+    if streams and staging == 0:
+        raise UserError(
+            f"policy {policy.name} streams misses, and staging=0 leaves no buffer to stream "
+            "through; give staging=1 or more, or choose another policy"
+        )
