@@ -85,20 +85,12 @@ def refuse_impossible(jobs: Sequence[Job]) -> None:
         settings = job.setting.simulation(trace)
         try:
             refuse_too_few_requests(replay, settings)
-            # Before tables of so many entries are made.
-            check_gamma(replay, settings.gamma)
-            refuse_huge_staging(settings.staging, trace.layers * trace.experts)
+            check_gamma(replay, settings.gamma)  # before a cost table of so many rows is made
             costs = job.setting.costs(replay, job.choice.name)
             choose_engine(policy, job.setting.engine)  # type: ignore[arg-type]
             check_requirements(replay, policy, costs, settings)
         except UserError as error:
             raise UserError(f"{job.workload}: {error}") from error
-
-
-def refuse_huge_staging(staging: int, experts: int) -> None:
-    """UserError for more buffers than there are experts to stream."""
-    if staging > experts:
-        raise UserError(f"staging={staging}: must be 0..{experts}, the number of experts")
 
 
 def refuse_too_few_requests(replay: Replay, settings: SimulationSettings) -> None:

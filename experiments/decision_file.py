@@ -100,7 +100,7 @@ def read_decision_file(path: Path) -> DecisionFile:
     """UserError names file and key if it is damaged or foreign."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: not a file of decision times; spac bench writes them")

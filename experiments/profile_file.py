@@ -37,7 +37,7 @@ def read_hardware(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"hardware={path}: cannot read it ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise UserError(
             f"hardware={path}: not valid YAML; spac calibrate writes such a file"
         ) from None

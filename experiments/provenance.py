@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from policies.errors import UserError
 from policies.sources import source_hash
 from traces.atomic import write_atomically
+from traces.strict_json import read_object
 
 PACKAGES = (
     "moe-spac-lab", "numpy", "scipy", "pandas", "pyarrow", "numba", "simpy", "torch",
@@ -49,10 +50,7 @@ def read_run_file(folder: Path) -> dict[str, Any]:
     path = folder / RUN_FILE
     if not path.is_file():
         raise UserError(f"{folder}: not an output folder of spac, it has no {RUN_FILE}")
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: damaged, it is no JSON ({error})") from error
+    record = read_object(path, "the output folder is damaged")
     if not isinstance(record, dict) or not set(record) >= RECORDED:
         raise UserError(f"{path}: not of an output folder of spac; it needs {sorted(RECORDED)}")
     return record

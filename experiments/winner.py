@@ -102,7 +102,7 @@ def read_winner(path: str | Path) -> Winner:
         raise UserError(f"{file}: no such file; run spac compare first")
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from error
     names = {field.name for field in fields(Winner)}
     if not isinstance(content, dict) or set(content) != names:

@@ -1,4 +1,4 @@
-"""Whether a policy can stream at all: without buffers it would silently do something else."""
+"""Buffers to stream through: none for a policy that streams would silently be another policy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from policies.errors import UserError
 from policies.parts import Cheaper, StreamMisses
 
 
-def check_staging(policy: Any, staging: int) -> None:
-    """UserError if the policy's rule for misses is to stream them and there is no buffer for it."""
+def check_staging(policy: Any, staging: int, experts: int) -> None:
+    """UserError if the policy's rule for misses is to stream them and there is no buffer for it, or
+    if there are more buffers than `experts` of all layers.
+    """
+    if staging > experts:
+        raise UserError(f"staging={staging}: must be 0..{experts}, the number of experts")
     streams = isinstance(policy, ComposedPolicy) and isinstance(
         policy.balancer, StreamMisses | Cheaper
     )

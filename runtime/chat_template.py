@@ -4,12 +4,11 @@ A template is a Jinja program that came with the weights. It is rendered by tran
 immutable sandbox, which reaches no file, module or attribute of ours.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policies.errors import UserError
+from traces.strict_json import read_object
 
 SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token")
 
@@ -47,8 +46,4 @@ def _tokenizer_config(path: Path) -> dict[str, Any]:
     file = path / "tokenizer_config.json"
     if not file.is_file():
         return {}
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: not valid JSON ({error}); download it again") from None
-    return content if isinstance(content, dict) else {}
+    return read_object(file, "download it again")

@@ -5,7 +5,6 @@ loaders do. Nothing is downloaded, nothing but safetensors is opened, no code fr
 run.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from runtime.families import FAMILIES
 from runtime.family import Family, attention_cache
 from runtime.routing_rule import TOP_K, RoutingRule
 from runtime.weight_files import stored_tensors, weight_files
+from traces.strict_json import read_object
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -33,16 +33,17 @@ SHIPPED_PAIR = Path(__file__).parent / "pretrained" / "pair"  # holds target/ an
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 # Sizes of config.json with what they can be at least and at most.
-SIZES = (
-    ("num_hidden_layers", 1, 10_000),
-    *((key, 1, 2**31 - 1) for key in (
-        "hidden_size", "vocab_size", "max_position_embeddings", "num_attention_heads",
-        "num_key_value_heads", "head_dim",
-    )),
-    *((key, 0, 100_000) for key in (
-        "num_experts", "num_local_experts", "n_routed_experts", "num_experts_per_tok",
-    )),
+COUNTED = ("num_hidden_layers", "decoder_sparse_step")
+MEASURED = (
+    "hidden_size", "vocab_size", "max_position_embeddings", "num_attention_heads",
+    "num_key_value_heads", "head_dim", "intermediate_size", "moe_intermediate_size",
 )  # fmt: skip
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "num_experts_per_tok")
+SIZES = (
+    *((key, 1, 10_000) for key in COUNTED),
+    *((key, 1, 2**31 - 1) for key in MEASURED),
+    *((key, 0, 10_000) for key in EXPERTS),
+)
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def _checked(
         raise UserError(
             f"{role}={path}: config.json has no {missing}; the checkpoint is damaged"
         ) from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise UserError(
             f"{role}={path}: config.json holds a value that is no number ({error}); "
             "the checkpoint is damaged"
@@ -240,15 +241,7 @@ def _end_tokens(path: Path, config: dict[str, Any]) -> frozenset[int]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(
-            f"{path}: not valid JSON ({error}); download or write the checkpoint again"
-        ) from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}")
-    return content
+    return read_object(path, "download or write the checkpoint again")
 
 
 def _load(facts: CheckpointFacts, device: str, dtype: str) -> "PreTrainedModel":

@@ -43,7 +43,11 @@ def read_prompts(path: str | Path, encode: Callable[[str], Sequence[int]]) -> li
     if not file.is_file():
         raise UserError(f"prompts={file}: no such file; give JSON lines with an id and a text each")
     prompts = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f"prompts={file}: not text in UTF-8 ({error})") from None
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             prompts.append(_parse(line, f"{file}:{number}", f"line {number}", encode))
     if not prompts:
@@ -80,6 +84,8 @@ def _parse(line: str, where: str, name: str, encode: Callable[[str], Sequence[in
         record: Any = json.loads(line)
     except json.JSONDecodeError as error:
         raise UserError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not valid JSON ({error})") from None
     if not isinstance(record, dict):
         raise UserError(f"{where}: expected a JSON object with an id and a text")
     tokens, text = record.get("tokens"), record.get("text")

@@ -10,6 +10,7 @@ from pathlib import Path
 from policies.errors import UserError
 from runtime.chat_template import read_chat_template
 from runtime.checkpoints import CheckpointFacts
+from traces.strict_json import read_object
 
 
 def tokenizer_hash(path: Path) -> str:
@@ -21,10 +22,7 @@ def tokenizer_hash(path: Path) -> str:
         raise UserError(
             f"{path}: no tokenizer.json there; copy the one the checkpoint was trained with"
         )
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: not valid JSON ({error}); download it again") from None
+    content = read_object(file, "download it again")
     kept = {key: value for key, value in content.items() if key not in ("padding", "truncation")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
@@ -55,14 +53,19 @@ class Tokenizer:
         from transformers import PreTrainedTokenizerFast
 
         self._path, self.template = path, read_chat_template(path)
-        self._tokenizer = PreTrainedTokenizerFast(
-            tokenizer_file=str(path / "tokenizer.json"),
-            **({} if self.template is None else self.template.special_tokens),
-        )
+        file = path / "tokenizer.json"
+        special = {} if self.template is None else self.template.special_tokens
+        try:
+            self._tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file), **special)
+        except Exception as error:  # the library raises bare ones for what it cannot make sense of
+            raise UserError(f"{file}: no usable tokenizer ({error}); download it again") from None
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`; special tokens only where the text spells them out."""
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+        try:
+            return list(self._tokenizer.encode(text, add_special_tokens=False))
+        except Exception as error:  # such as an unknown word without a token for it
+            raise UserError(f"{self._path}: tokenizer fails on {text!r:.40} ({error})") from None
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of `tokens`, special tokens included, so that a stop string may name one."""

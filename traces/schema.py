@@ -120,14 +120,10 @@ def read_table(data: bytes, where: str, columns: list[str] | None = None) -> pa.
     try:
         # One thread: Arrow's pool can outlive a process that reads and exits, and abort it.
         source = pa.BufferReader(data)
-        table = pq.read_table(source, columns=columns, use_threads=False, pre_buffer=False)
+        return pq.read_table(source, columns=columns, use_threads=False, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{where}: not a readable Parquet file ({reason})") from error
-    for name in columns or []:
-        if name not in table.column_names:
-            raise UserError(f"{where}: it has no column {name}")
-    return table
 
 
 def _column(batch: RowBatch, name: str) -> NDArray[Any]:

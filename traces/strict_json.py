@@ -23,15 +23,25 @@ def dump_json(record: object) -> bytes:
 
 def load_json(cls: type[T], path: Path) -> T:
     """Read `path` as a `cls`; a UserError names the file and the key that is wrong."""
+    return parse(cls, read_json(path, "the file is damaged or foreign"), str(path))
+
+
+def read_json(path: Path, remedy: str) -> Any:
+    """What is in `path`; UserError with `remedy` if that is no JSON of this world."""
     try:
-        value = json.loads(path.read_bytes())
+        return json.loads(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: cannot read it ({error.strerror})") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise UserError(
-            f"{path}: not valid JSON ({error}); the file is damaged or foreign"
-        ) from error
-    return parse(cls, value, str(path))
+    except (ValueError, RecursionError) as error:  # also text of another encoding, endless digits
+        raise UserError(f"{path}: not valid JSON ({error}); {remedy}") from error
+
+
+def read_object(path: Path, remedy: str) -> dict[str, Any]:
+    """A JSON object, the same way."""
+    content = read_json(path, remedy)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected a JSON object, found {type(content).__name__}; {remedy}")
+    return content
 
 
 def parse(annotation: Any, value: Any, where: str) -> Any:
@@ -72,7 +82,8 @@ def parse(annotation: Any, value: Any, where: str) -> Any:
 def _parse_dataclass(cls: type, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), "an object", value, where)
     hints = typing.get_type_hints(cls)
-    unknown, missing = sorted(set(value) - set(hints)), [key for key in hints if key not in value]
+    unknown = sorted(map(str, set(value) - set(hints)))
+    missing = [key for key in hints if key not in value]
     if unknown:
         raise UserError(f"{where}: unknown key {unknown[0]!r}; known keys: {', '.join(hints)}")
     if missing:

@@ -109,7 +109,7 @@ def test_reading_facts_imports_no_model_class(tiny_path: Path) -> None:
         ({"architectures": None}, "none named"),
         ({"model_type": "mamba"}, r"model_type mamba .* known are qwen3_moe \(Qwen3Moe"),
         ({"quantization_config": {"quant_method": "gptq"}}, "gptq"),
-        ({"num_hidden_layers": "many"}, "holds a value that is no number"),
+        ({"num_hidden_layers": "many"}, "must be a whole number"),
         ({"hidden_size": None}, "hidden_size"),
         ({"num_experts_per_tok": 9}, "8 experts"),
         ({"mlp_only_layers": [0, 1, 2]}, "0 MoE layers"),
