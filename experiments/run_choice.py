@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.configuration import as_list, as_mapping, number, truth, whole_number
+from experiments.configuration import as_list, as_mapping, number, positive, truth, whole_number
 from experiments.decision_file import choose_decision, source_of, times_of
 from experiments.machine import NO_DRAFT
 from experiments.policy_choice import PolicyChoice, choose_policies
@@ -143,7 +143,7 @@ def _context(
     needed = min(longest + room, facts.max_positions)
     if config["context"] is None:
         return needed if prompts else None
-    context = whole_number("context", config["context"])
+    context = positive("context", config["context"])
     if prompts and context < needed:
         raise UserError(
             f"context={context}: the longest prompt of {longest} tokens needs {needed} with answer "

@@ -41,7 +41,7 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         table = pq.read_table(
             pa.BufferReader(path.read_bytes()), use_threads=False, pre_buffer=False
         )
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot read this part of the run log ({reason})") from error
     if table.schema.names != schema.names:
