@@ -51,7 +51,7 @@ def read_run_file(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{folder}: not an output folder of spac, it has no {RUN_FILE}")
     record = read_object(path, "the output folder is damaged")
-    if not isinstance(record, dict) or not set(record) >= RECORDED:
+    if not set(record) >= RECORDED:
         raise UserError(f"{path}: not of an output folder of spac; it needs {sorted(RECORDED)}")
     return record
 

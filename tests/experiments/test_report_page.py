@@ -217,7 +217,11 @@ def test_what_is_no_comparison_is_refused(spac: Spac) -> None:
     (folder / "run.json").write_text(json.dumps(RECORD | {"command": "validate"}))
     error = spac("report", "other").error
     assert error.startswith("other: this table of spac validate has no column cache_ratio, ")
-    for text, words in (("{", "damaged, it is no JSON"), ("[]", "not of an output folder of spac")):
+    for text, words in (
+        ("{", "not valid JSON"),
+        ("[]", "expected a JSON object"),
+        ("{}", "not of an output folder"),
+    ):
         (folder / "run.json").write_text(text)
         assert words in spac("report", "other").error
     assert not Path("outputs").exists()
