@@ -22,8 +22,10 @@ def write_atomically(path: Path, data: bytes, sync: Sync = os.fsync) -> None:
             stream.flush()
             sync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:  # a full disk, Ctrl-C
+    except BaseException as error:  # a full disk, Ctrl-C
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # writing knows no name, and a person needs one
         raise
     # The rename itself is only durable once the directory is synced.
     directory = os.open(path.parent, os.O_RDONLY)
