@@ -31,6 +31,7 @@ def overview() -> str:
         "spac COMMAND --help lists the keys of a command with three examples.",
         "A list is a grid inside one job: cache_ratio=[0.1,0.17,0.25] policy=[spac,lru_cpu].",
         "-m turns comma-separated values into one job each: spac compare -m gamma=2,4,8.",
+        "sweep=NAME keeps finished cells of spac compare: the same command goes on after a kill.",
     ]
     return "\n".join(lines)
 
