@@ -23,7 +23,7 @@ from traces.synthetic_routing import RoutingLaw, generate_routing
 
 SMALL = {
     "demo": ("requests=2", "trace=code", "policy=[spac,lru_cpu,belady]", "sweep_traces=1",
-             "sweep_ratios=[0.5]", "record_requests=1", "record_tokens=8", "run_tokens=8"),
+             "sweep_ratios=[0.5]", "record_requests=2", "record_tokens=8", "run_tokens=8"),
     "record": ("requests=2", "max_new_tokens=6"),
     "simulate": ("requests=2",),
     "compare": ("trace=code", "requests=2", "workers=1", "pictures=false"),
@@ -35,7 +35,7 @@ SMALL = {
 }  # fmt: skip
 STUDIES = {
     "cells": ("cells=few_cells.yaml", "workers=1"),
-    "theory": ("requests=2", "errors=[0,1]", "shuffles=2", "text_requests=1"),
+    "theory": ("requests=2", "errors=[0,1]", "shuffles=2"),
     "paper": ("tokens=24", "sensitivity=false"),
 }
 FETCHES_TEXTS = "train-pair"  # its first step reads packages of the network; tests/runtime/training
@@ -56,7 +56,7 @@ traces:
 
 def small_words(words: list[str]) -> list[str]:
     """`words` with small values for the keys that they leave out."""
-    given = {word.partition("=")[0] for word in words}
+    given = {word.partition("=")[0] for word in words if "=" in word}
     if "prompt" in given:  # one text, so no number of requests
         given.add("requests")
     extra = STUDIES[words[1]] if words[0] == "study" else SMALL.get(words[0], ())
