@@ -1,13 +1,16 @@
-"""The README's table and picture, made from a comparison: `python -m experiments.readme FOLDER`.
+"""The README's tables and picture: `python -m experiments.readme [FOLDER]`, from `make readme`.
 
-It copies table.csv and the picture to experiments/results/readme/ and rewrites the part of
-README.md between the two
-markers. A test plays some of the rows again and compares.
+FOLDER, a comparison, gives table.csv and the picture, which are kept in experiments/results/readme/.
+The parts of README.md between markers are rewritten from what is kept: the results, and the last
+validation. A test plays some of the rows again and compares.
 """
 
+import json
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -23,7 +26,8 @@ from experiments.ranking import TPS, standing, with_relations
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "readme"
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+VALIDATION = ROOT / "experiments" / "results" / "validation" / "validation.json"
+RESULTS_PART, VALIDATION_PART = "results", "validation"
 PICTURE = "tps_by_policy.png"
 
 
@@ -62,22 +66,59 @@ def results_section(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def between_markers(text: str) -> str:
-    """What README.md holds between the markers."""
-    return text.split(BEGIN, 1)[1].split(END, 1)[0].strip()
+def validation_section(clocks: Sequence[Mapping[str, Any]]) -> str:
+    """The Markdown of the last validation: a row for each clock, and how busy the machine was."""
+    busiest = max(clocks, key=lambda clock: clock["load_average"])
+    lines = [
+        f"As last measured, at a load average of {busiest['load_average']:.0f} on "
+        f"{busiest['cores']} cores. *Padded*: every operation takes a published machine's time, "
+        "which tests order and overlap; *unpadded*: predicted from a calibration.",
+        "",
+        "| clock | policies | error of time, mean | worst | Kendall's tau | hits and bytes equal in logical time |",
+        "|---|---:|---:|---|---:|---:|",
+    ]
+    for clock in clocks:
+        worst, policies = clock["worst_error"], clock["policies"]
+        tau = "-" if clock["kendall_tau"] is None else f"{clock['kendall_tau']:.2f}"
+        exact = sum(policy["logical_exact"] for policy in policies)
+        lines.append(
+            f"| {clock['name']} | {len(policies)} | {clock['mean_absolute_error']:.1%} | "
+            f"`{worst['policy']}` {worst['error']:+.1%} | {tau} | {exact} of {len(policies)} |"
+        )
+    return "\n".join(lines)
 
 
-def main(folder: Path) -> int:
-    """Rewrite the README's results from the comparison in `folder`."""
+def markers(part: str) -> tuple[str, str]:
+    """The comments around a generated part of the README."""
+    return f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+
+
+def between_markers(text: str, part: str = RESULTS_PART) -> str:
+    """What README.md holds between the markers of `part`."""
+    begin, end = markers(part)
+    return text.split(begin, 1)[1].split(end, 1)[0].strip()
+
+
+def with_section(text: str, part: str, section: str) -> str:
+    """`text` with another part between the markers."""
+    begin, end = markers(part)
+    head, rest = text.split(begin, 1)
+    return f"{head}{begin}\n{section}\n{end}{rest.split(end, 1)[1]}"
+
+
+def main(folder: Path | None) -> int:
+    """Rewrite the README's generated parts, after taking the files of the comparison `folder`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for name in ("table.csv", PICTURE):
-        shutil.copyfile(folder / name, RESULTS / name)
+    if folder is not None:
+        for name in ("table.csv", PICTURE):
+            shutil.copyfile(folder / name, RESULTS / name)
     readme = ROOT / "README.md"
-    head, rest = readme.read_text().split(BEGIN, 1)
-    section = results_section(pd.read_csv(RESULTS / "table.csv"))
-    readme.write_text(f"{head}{BEGIN}\n{section}\n{END}{rest.split(END, 1)[1]}")
+    results = results_section(pd.read_csv(RESULTS / "table.csv"))
+    text = with_section(readme.read_text(), RESULTS_PART, results)
+    validation = validation_section(json.loads(VALIDATION.read_text()))
+    readme.write_text(with_section(text, VALIDATION_PART, validation))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else None))
