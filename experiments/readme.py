@@ -1,6 +1,6 @@
 """The README's tables and picture: `python -m experiments.readme [FOLDER]`, from `make readme`.
 
-FOLDER, a comparison, gives table.csv and the picture, which are kept in experiments/results/readme/.
+FOLDER, a comparison, gives table.csv and the picture, kept in experiments/results/readme/.
 The parts of README.md between markers are rewritten from what is kept: the results, and the last
 validation. A test plays some of the rows again and compares.
 """
@@ -74,7 +74,8 @@ def validation_section(clocks: Sequence[Mapping[str, Any]]) -> str:
         f"{busiest['cores']} cores. *Padded*: every operation takes a published machine's time, "
         "which tests order and overlap; *unpadded*: predicted from a calibration.",
         "",
-        "| clock | policies | error of time, mean | worst | Kendall's tau | hits and bytes equal in logical time |",
+        "| clock | policies | error of time, mean | worst | Kendall's tau | "
+        "hits and bytes equal in logical time |",
         "|---|---:|---:|---|---:|---:|",
     ]
     for clock in clocks:

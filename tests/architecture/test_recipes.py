@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-WRITTEN_TO, READ = ("conf", "experiments"), ("policies", "traces", "simulator", "runtime")
+CHANGED = ("conf", "experiments")  # what a recipe may change, and what looks for it beside itself
 LONGEST = 10
 
 
@@ -34,27 +34,30 @@ def commands(heading: str) -> list[str]:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """The project as a checkout that a recipe may change, with `spac` in bin/."""
-    folder = tmp_path / "checkout"
+    """The project as a checkout that a recipe may change, with `spac` in bin/. What is only read
+    is imported from where it is, so that its compiled kernels are found."""
+    folder, imported = tmp_path / "checkout", tmp_path / "imported"
     folder.mkdir()
-    for name in WRITTEN_TO:
+    imported.mkdir()
+    for name in CHANGED:
         ignored = shutil.ignore_patterns("results", "__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    for name in READ:
+        (imported / name).symlink_to(folder / name)
+    for name in ("policies", "traces"):  # a recipe copies from there; bundled traces
         (folder / name).symlink_to(ROOT / name)
+    path = f"{imported}{os.pathsep}{ROOT}"
     spac = folder / "bin" / "spac"
     spac.parent.mkdir()
-    spac.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m experiments "$@"\n')
+    spac.write_text(
+        f'#!/bin/sh\nexec env PYTHONPATH="{path}" "{sys.executable}" -P -m experiments "$@"\n'
+    )
     spac.chmod(0o755)
     return folder
 
 
 def follow(heading: str, sources: Path) -> str:
     """Output of the recipe's commands; the first that fails ends the test."""
-    environment = os.environ | {
-        "PYTHONPATH": str(sources),
-        "PATH": f"{sources / 'bin'}{os.pathsep}{os.environ['PATH']}",
-    }
+    environment = os.environ | {"PATH": f"{sources / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     shown = ""
     for line in commands(heading):
         done = subprocess.run(
