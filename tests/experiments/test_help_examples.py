@@ -4,6 +4,7 @@ Keys that an example leaves out get small values. What takes long in small as we
 """
 
 import io
+import json
 import os
 import shlex
 import shutil
@@ -17,6 +18,7 @@ import torch
 from experiments.__main__ import main
 from experiments.commands import COMMANDS
 from experiments.help_text import examples
+from experiments.readme import ROOT
 from runtime.checkpoints import SHIPPED_PAIR
 from traces.manifest import ModelInfo
 from traces.synthetic_routing import RoutingLaw, generate_routing
@@ -32,14 +34,16 @@ SMALL = {
     "validate": ("policy=[all_cpu,lru_fetch]", "runs=2", "model=trace", "rows=[1,2,4]",
                  "repeats=2", "passes=1", "slow_motion=1", "requests=2"),
     "bench": ("size=small",),
+    "tune": ("trials=2", "requests=5", "pictures=false"),
 }  # fmt: skip
+RESULTS = ROOT / "experiments" / "results"
 STUDIES = {
     "cells": ("cells=few_cells.yaml", "workers=1"),
     "theory": ("requests=2", "errors=[0,1]", "shuffles=2"),
     "paper": ("tokens=24", "sensitivity=false"),
 }
 FETCHES_TEXTS = "train-pair"  # its first step reads packages of the network; tests/runtime/training
-SLOW = {"demo", "calibrate", "validate", "study", "bench"}
+SLOW = {"demo", "calibrate", "validate", "study", "bench", "tune"}
 PROMPTS = '{"id": "a", "text": "def main(argv):"}\n{"id": "b", "text": "import os"}\n'
 FEW_CELLS = """
 cache_ratios: [0.3]
@@ -83,8 +87,8 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "my_prompts.jsonl").write_text(PROMPTS)
     (folder / "few_cells.yaml").write_text(FEW_CELLS)
     (folder / "routing_files").mkdir()
-    routing_file(folder / "routing.npz")
-    shutil.copy(folder / "routing.npz", folder / "routing_files/other.npz")
+    responses_file(folder / "responses.jsonl")
+    routing_file(folder / "routing_files/other.npz")
     before = (
         ("record", "workload=code"),
         ("simulate", "trace=code", "policy=spac"),
@@ -97,6 +101,8 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in before:
             assert main(small_words(list(words))) == 0, words
         shutil.copytree("outputs/compare/1", "outputs/compare/3")
+        shutil.copytree("outputs/compare/1", "outputs/demo/latest")
+        shutil.copytree(RESULTS / "validation", "outputs/validate/latest")
     finally:
         os.chdir(previous)
     return folder
@@ -106,6 +112,13 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(day: Path, tmp_path: Path) -> Path:
     """A copy of it, since examples write there too."""
     return Path(shutil.copytree(day, tmp_path / "day", symlinks=True))
+
+
+def responses_file(path: Path) -> None:
+    """Routing of the shape of Qwen3-30B-A3B, a line for each token."""
+    experts = [list(range(layer, layer + 8)) for layer in range(48)]
+    rows = ({"request": 0, "position": position, "experts": experts} for position in range(4))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def routing_file(path: Path) -> None:
