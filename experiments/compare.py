@@ -21,7 +21,7 @@ from experiments.comparison import (
     servable,
     table_of,
 )
-from experiments.configuration import as_list, as_mapping, options, whole_number
+from experiments.configuration import as_list, as_mapping, options, truth, whole_number
 from experiments.decision_file import as_yaml
 from experiments.kept_cells import CellStore, key_of
 from experiments.machine import capacities_from, machine_from
@@ -46,6 +46,7 @@ def run(config: DictConfig) -> int:
     # The process that launched the jobs of a sweep shows how far they are.
     console = Console(quiet=config.sweep is not None and is_shard())
     check_method(config.bound)
+    pictures = truth("pictures", config.pictures)
     jobs = jobs_from(config, console)
     with open_place(config, "compare") as place:
         folder = place.folder
@@ -53,7 +54,7 @@ def run(config: DictConfig) -> int:
         rows = compare(jobs, place, config, console)
         keep_runlogs(jobs, rows, place)
         record = read_run_file(folder)
-        show_report(write_report(rows, record, folder, folder, bool(config.pictures)), console)
+        show_report(write_report(rows, record, folder, folder, pictures), console)
     return 0
 
 

@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments.cell import CELL, TPS
+from experiments.configuration import truth
 from experiments.outputs import new_folder
 from experiments.pictures import draw_all, draw_details, save_all
 from experiments.provenance import read_run_file, write_run_file
@@ -52,6 +53,7 @@ def run(config: DictConfig) -> int:
     if is_run(source):
         report_run(source, Console())
         return 0
+    pictures = truth("pictures", config.pictures)
     record, rows = read_run_file(source), read_table(source)
     refuse_other_tables(source, record, rows)
     validation = read_validation(config.validation)
@@ -61,7 +63,7 @@ def run(config: DictConfig) -> int:
     paths = write_table(folder, rows)
     report = write_report(rows, record, source, folder, False)
     drawn = {}
-    if config.pictures:
+    if pictures:
         partial = report.standing.partial
         drawn = draw_all(rows, first_runlog(source), partial) | draw_details(rows)
     paths += save_all(drawn, folder, (".png", ".pdf"))

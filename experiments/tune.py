@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from optuna.trial import TrialState
 from rich.console import Console
 
-from experiments.configuration import as_list, as_mapping, number, whole_number
+from experiments.configuration import as_list, as_mapping, number, truth, whole_number
 from experiments.figure_style import save_figure
 from experiments.machine import capacities_from, machine_from
 from experiments.outputs import new_folder
@@ -38,6 +38,7 @@ def run(config: DictConfig) -> int:
     """Search, then write study, trials, policy and picture; print table and verdict."""
     console = Console()
     pruner, trials = check_pruner(config.pruner), whole_number("trials", config.trials)
+    pictures = truth("pictures", config.pictures)
     if trials < 1:
         raise UserError(f"trials={trials}: must be at least 1")
     workloads = workloads_of(config)
@@ -57,7 +58,7 @@ def run(config: DictConfig) -> int:
             speeds_of(scene, scene.held_out, {}), speeds_of(scene, scene.held_out, values),
         )  # fmt: skip
         paths = [write_trials(folder, study), write_tuned(folder, outcome, config)]
-        if config.pictures:
+        if pictures:
             tried = [
                 (trial.params, (trial.value or 0.0) - 1)
                 for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))

@@ -13,6 +13,7 @@ from traces.runlog_schema import TABLES
 
 RUNLOG_VERSION = 1
 RUN_NAME = "run.json"
+LARGEST_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class RunInfo:
                 f"run log: schema_version {self.schema_version}, this program reads "
                 f"{RUNLOG_VERSION}; run it again or use the matching version of the program"
             )
+        for name in ("slots", "staging", "parts"):
+            if not 0 <= getattr(self, name) <= LARGEST_COUNT:
+                raise UserError(
+                    f"run log: {name} is {getattr(self, name)}, must be 0 to {LARGEST_COUNT}; "
+                    "the file is damaged or foreign"
+                )
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+# Long enough to be still at work when the first rows have been written.
+MANY_RATIOS = ",".join(f"{ratio / 100:g}" for ratio in range(10, 95, 2))
+
 
 def test_interrupted_processes(dense_trace: Path, tmp_path: Path) -> None:
     done = subprocess.Popen(
         [
             sys.executable, "-m", "experiments", "compare", f"trace={dense_trace}", "workers=2",
-            "cache_ratio=[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9]", "gamma=[1,2,3,4]",
+            f"cache_ratio=[{MANY_RATIOS}]", "gamma=[1,2,3,4]",
         ],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -31,9 +34,8 @@ def test_interrupted_processes(dense_trace: Path, tmp_path: Path) -> None:
     assert "Traceback" not in errors
     rows = pd.read_csv(table)
     assert len(rows) >= 1 and rows["tokens_per_second"].notna().all()
-    pd.testing.assert_frame_equal(
-        rows, pd.read_parquet(table.with_suffix(".parquet")), check_dtype=False
-    )
+    same = pd.read_parquet(table.with_suffix(".parquet")).drop(columns="hits_by_layer")
+    pd.testing.assert_frame_equal(rows, same, check_dtype=False)
 
 
 def worker_of(parent: int) -> int:

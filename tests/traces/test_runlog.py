@@ -255,3 +255,9 @@ def test_columns_are_copied() -> None:
     for values in columns.values():
         values[:] = 7  # as an engine that writes its buffers again
     assert builder.build().copies["copy_id"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["slots", "staging"])
+def test_counts_that_no_run_has_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match=f"{name} is {2**70}"):
+        run_info(**{name: 2**70})
