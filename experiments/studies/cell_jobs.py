@@ -80,6 +80,12 @@ def _cell_runs(cells: CellsFile, world: CellWorld, ratio: float) -> Iterator[Cel
     names = options("policy") if cells.policies is None else list(cells.policies)
     choices = [one for one in choose_policies(names) if serves(replay, one)]
     foreseeing = [one for one in choices if is_clairvoyant(one.build())]
+    if not foreseeing or {one.name for one in choices} - {one.name for one in foreseeing} <= {OURS}:
+        raise UserError(
+            f"cells: of policies, {world.workload.name} can be played by "
+            f"{', '.join(one.name for one in choices) or 'none'}; needed are a clairvoyant one, "
+            f"such as foresight, and one to compare {OURS} with"
+        )
     gammas = [window - 1 for window in cells.windows]
     for gamma in gammas:
         for choice in choices:

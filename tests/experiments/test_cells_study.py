@@ -20,6 +20,8 @@ CELLS = {
     "nulls": ["ours", "lru_cpu"],
 }  # fmt: skip
 
+DENSE = [{"trace": "code", "requests": 2, "model": "qwen3-30b-a3b", "draft": "qwen3-4b-fp8"}]
+
 
 @pytest.fixture
 def routing_folder(tmp_path: Path) -> Path:
@@ -98,6 +100,8 @@ def test_a_half_that_is_too_small_is_refused(spac: Spac, tmp_path: Path, dense_t
         ({"windows": []}, "needs traces, cache ratios and windows"),
         ({"nulls": ["lru"]}, "unknown policy in nulls 'lru'"),
         ({"more": 1}, "needs exactly the keys"),
+        ({"traces": DENSE, "policies": ["lru_cpu", "ours"]}, "needed are a clairvoyant one"),
+        ({"traces": DENSE, "policies": ["foresight", "ours"]}, "one to compare ours with"),
         ({"traces": [{"trace": "code", "model": "qwen3-30b-a3b", "draft": "pair"}]},
          "a trace needs model, draft, requests"),
         ({"traces": [{"model": "trace", "draft": "pair", "requests": 2}]},

@@ -18,7 +18,7 @@ import torch
 from experiments.__main__ import main
 from experiments.commands import COMMANDS
 from experiments.help_text import examples
-from experiments.readme import ROOT
+from experiments.readme import VALIDATION
 from runtime.checkpoints import SHIPPED_PAIR
 from traces.manifest import ModelInfo
 from traces.synthetic_routing import RoutingLaw, generate_routing
@@ -36,7 +36,6 @@ SMALL = {
     "bench": ("size=small",),
     "tune": ("trials=2", "requests=5", "pictures=false"),
 }  # fmt: skip
-RESULTS = ROOT / "experiments" / "results"
 STUDIES = {
     "cells": ("cells=few_cells.yaml", "workers=1"),
     "theory": ("requests=2", "errors=[0,1]", "shuffles=2"),
@@ -48,7 +47,7 @@ PROMPTS = '{"id": "a", "text": "def main(argv):"}\n{"id": "b", "text": "import o
 FEW_CELLS = """
 cache_ratios: [0.3]
 windows: [3]
-policies: [lru_cpu, ours]
+policies: [lru_cpu, ours, foresight]
 tuned: [lru_cpu]
 short_gammas: [0]
 no_draft: [ours, lru_cpu]
@@ -101,8 +100,9 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in before:
             assert main(small_words(list(words))) == 0, words
         shutil.copytree("outputs/compare/1", "outputs/compare/3")
-        shutil.copytree("outputs/compare/1", "outputs/demo/latest")
-        shutil.copytree(RESULTS / "validation", "outputs/validate/latest")
+        for command, made in (("demo", Path("outputs/compare/1")), ("validate", VALIDATION.parent)):
+            shutil.copytree(made, f"outputs/{command}/1")
+            Path(f"outputs/{command}/latest").symlink_to("1")
     finally:
         os.chdir(previous)
     return folder
