@@ -24,6 +24,7 @@ from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.check import check_trace
 from traces.reader import open_trace
+from traces.replay import open_replay
 from traces.stats import trace_stats
 
 FRESH = "fresh"
@@ -100,13 +101,20 @@ def check(traces: list[Path], folder: Path, console: Console) -> None:
 
 def demo_jobs(config: DictConfig, traces: list[Path], console: Console) -> list[Job]:
     """The main comparison on all traces, then sweeps over ratio and gamma on some of them."""
-    main = changed(config, trace=[str(path) for path in traces])
-    jobs = jobs_from(main, console)
-    some = [str(path) for path in traces[1:] or traces][: int(config.sweep_traces)]
+    fresh, bundled = traces[0], traces[1:]
     silent = Console(quiet=True)
+    # The fresh recording is short, and more requests than a trace has are refused.
+    asked, there = config.requests, len(open_replay(open_trace(fresh)).request_ids)
+    short = changed(config, trace=[str(fresh)], requests=asked and min(asked, there))
+    jobs = jobs_from(short, console)
+    if bundled:
+        jobs += jobs_from(changed(config, trace=[str(path) for path in bundled]), silent)
+    some = [str(path) for path in traces[1:] or traces][: int(config.sweep_traces)]
     for key, values in (("cache_ratio", config.sweep_ratios), ("gamma", config.sweep_gammas)):
         if len(values):
-            sweep = jobs_from(changed(config, trace=some, **{key: list(values)}), silent)
+            sweep = jobs_from(
+                changed(config if bundled else short, trace=some, **{key: list(values)}), silent
+            )
             jobs += [replace(job, sweep=True) for job in sweep]
     return jobs
 

@@ -29,7 +29,8 @@ def test_demo(spac: Spac, tiny_pair: Path, dense_trace: Path) -> None:
     outcome = spac(
         "demo", f"trace={dense_trace}", "hardware=standin", "model=trace", "draft=pair",
         "workers=1", "cache_ratio=0.25", "gamma=2", "sweep_ratios=[0.5]", "sweep_gammas=[1]",
-        "policy=[spac,lru_cpu,belady]", "requests=2", "record_tokens=12", "run_tokens=8",
+        "policy=[spac,lru_cpu,belady]", "requests=3", "record_requests=2", "record_tokens=12",
+        "run_tokens=8",
         f"record_target={tiny_pair}/target", f"record_draft={tiny_pair}/draft",
         f"record_prompts={tiny_pair}/prompts.jsonl",
     )  # fmt: skip
