@@ -50,7 +50,7 @@ verify-dense: $(STAMP)
 	$(BIN)/python -m runtime.dense_verification
 
 readme: $(STAMP)
-	$(BIN)/spac compare requests=6 policy=[all_cpu,static_hot,lru_fetch,lru_cpu,binary_prefetch,freetoken,hybrimoe,spac,ours,belady,window_oracle]
+	$(BIN)/spac compare requests=6 policy=[all_cpu,static_hot,lru_fetch,lru_cpu,binary_prefetch,freetoken,hybrimoe,spac,ours,belady,window_oracle,foresight]
 	$(BIN)/python -m experiments.readme outputs/compare/latest
 
 notebooks: $(STAMP)

@@ -12,6 +12,7 @@ from experiments.ranking import NO_SPECULATION, TPS, layers_note, standing
 ORACLE = "best clairvoyant"
 POSSIBLE = "the fastest possible lies in this band"
 BAND = "#DDDDDD"
+HANDLE_INCHES, LETTER_INCHES = 0.6, 0.075  # of a legend at 9 points
 TPS_AXIS = "committed tokens per second"
 
 
@@ -179,7 +180,8 @@ def _by_workload(rows: pd.DataFrame, workloads: list[str]) -> np.ndarray:
 def _legend(figure: Figure, axes: Axes) -> None:
     """Below the axes, so that it covers no data."""
     handles, labels = axes.get_legend_handles_labels()
+    entry = HANDLE_INCHES + LETTER_INCHES * max(map(len, labels))
+    columns = max(1, min(len(labels), 5, int(figure.get_figwidth() / entry)))
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 5), fontsize=9,
-        frameon=False,
-    )  # fmt: skip
+        handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
+    )

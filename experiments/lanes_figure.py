@@ -86,7 +86,7 @@ def pass_lanes_figure(log: RunLog, pass_index: int | None = None) -> Figure:
     axes.grid(axis="y", visible=False)
     axes.set_xlim(0, duration / MILLISECOND)
     axes.set_xlabel(
-        f"milliseconds; {log.info.trace}, {log.info.model.layers} layers, "
+        f"milliseconds; {log.info.trace or 'a prompt'}, {log.info.model.layers} layers, "
         f"gamma {int(played['gamma'])}, {log.info.slots} slots, "
         f"{log.info.hardware}"
     )

@@ -1,5 +1,6 @@
 """Which policies a command uses: names from conf/policy, with parameters, ready to be built."""
 
+import copy
 import importlib
 import itertools
 import sys
@@ -97,14 +98,14 @@ def choose_policies(
     A name with a dot is the import path of a function that returns a policy; one with a slash, or
     that ends in .yaml, is a file that spac tune wrote, or its folder.
     """
-    given = dict(overrides or {})
+    given = copy.deepcopy(dict(overrides or {}))
     choices = []
     for name in names:
         file = read_policy(name) if is_path(name) else None
         target, parameters = _read(name) if file is None else _read(file.policy)
         if file is not None:
             parameters = _with_values(name, parameters, file.parameters)
-        own = dict(given.pop(name)) if isinstance(given.get(name), Mapping) else {}
+        own = _taken(given, name)
         if len(names) == 1:
             own |= given
             given = {}
@@ -157,6 +158,21 @@ def _with_values(
         if key not in parameters:
             raise unknown(f"parameter in {path}", key, parameters)
     return {**parameters, **values}
+
+
+def _taken(given: dict[str, Any], name: str) -> dict[str, Any]:
+    """Remove and return the parameters under `name`. Dots of a name in Python are levels, as Hydra
+    reads `policy.my_module.MyPolicy.key=`."""
+    if isinstance(given.get(name), Mapping):
+        return dict(given.pop(name))
+    first, dot, rest = name.partition(".")
+    inner = given.get(first)
+    if not dot or not isinstance(inner, dict):
+        return {}
+    taken = _taken(inner, rest)
+    if not inner:
+        del given[first]
+    return taken
 
 
 def _grid(own: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -20,18 +20,16 @@ def validation_table(result: Validation) -> Table:
         collapse_padding=True, title_justify="left", caption_justify="left",
     )  # fmt: skip
     table.add_column("policy", no_wrap=True)
-    for heading in ("pred s", "real s", "error%", "noise", "layer", "hits%", "+/-", "MB", "+/-%",
+    for heading in ("pred s", "real s", "error%", "noise", "hits%", "+/-", "MB", "+/-%",
                     "stall s"):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     for one in sorted(result.agreements, key=lambda each: each.measured_seconds):
-        layer = one.median_layer_error
         table.add_row(
             one.policy,
             f"{one.predicted_seconds:.2f}",
             f"{one.measured_seconds:.2f}",
             f"{100 * one.error:+.1f}",
-            f"{100 * one.noise:.1f}",
-            "" if layer is None else f"{100 * layer:+.1f}",
+            f"{100 * one.noise:.1f}" if one.repeats > 1 else "?",
             f"{100 * one.measured_hit_rate:.1f}",
             f"{one.hit_difference:+.1f}",
             f"{one.measured_bytes / 1e6:.0f}",
@@ -40,7 +38,7 @@ def validation_table(result: Validation) -> Table:
         )
     table.caption = (
         "pred, real: predicted, measured; noise: half the spread of "
-        f"{result.agreements[0].repeats} runs; layer: median error of single layers; hits of "
+        f"{result.agreements[0].repeats} runs, ? after one; hits of "
         "active experts and MB copied are the measured ones, beside them how much that is above "
         "the prediction, in points and in %; stall of both lanes: predicted/measured"
     )
@@ -51,6 +49,7 @@ def verdicts(result: Validation) -> list[str]:
     """What was aimed at and what was found, failures included."""
     mean = sum(abs(one.error) for one in result.agreements) / len(result.agreements)
     worst = result.worst
+    noise = f"{worst.noise:.1%} noise" if worst.repeats > 1 else "unknown noise, after one run"
     gap = result.gap
     order = (
         "the pair farthest apart is ordered wrong"
@@ -59,7 +58,7 @@ def verdicts(result: Validation) -> list[str]:
     )
     lines = [
         f"{result.name}: time is predicted within {mean:.1%} in the mean, worst {worst.policy} "
-        f"{worst.error:+.1%} with {worst.noise:.1%} noise",
+        f"{worst.error:+.1%} with {noise}",
         f"{result.name}: Kendall tau {result.tau:.2f}; {order}",
     ]
     if result.goal is not None:

@@ -63,3 +63,12 @@ def test_own_policy_by_import_path() -> None:
 def test_refusals(names: list[str], overrides: Mapping[str, Any], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         [choice.build() for choice in choose_policies(names, overrides)]
+
+
+def test_a_grid_over_a_parameter_of_a_class_of_ones_own() -> None:
+    """`policy.my_module.MyPolicy.fade=[..]`: Hydra reads the dots of the name as levels."""
+    overrides = {"tests": {"policies": {"plain_lru": {"PlainLru": {"fade": [0.5, 0.9]}}}}}
+    found = choose_policies(["tests.policies.plain_lru.PlainLru", "lru_cpu"], overrides)
+    own = [dict(one.parameters) for one in found if one.name.endswith("PlainLru")]
+    assert own == [{"fade": 0.5}, {"fade": 0.9}]
+    assert [one.name for one in found][-1] == "lru_cpu"
