@@ -86,7 +86,9 @@ def validation_section(clocks: Sequence[Mapping[str, Any]]) -> str:
             f"| {clock['name']} | {len(policies)} | {clock['mean_absolute_error']:.1%} | "
             f"`{worst['policy']}` {worst['error']:+.1%} | {tau} | {exact} of {len(policies)} |"
         )
-    return "\n".join(lines)
+    missed = [line for clock in clocks for line in clock["verdicts"] if "MISSED" in line]
+    goals = "; ".join(line.replace("MISSED by", "missed by") for line in missed)
+    return "\n".join([*lines, "", f"Goals: {goals}." if missed else "All goals were met."])
 
 
 def markers(part: str) -> tuple[str, str]:
