@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 # Long enough to be still at work when the first rows have been written.
-MANY_RATIOS = ",".join(f"{ratio / 100:g}" for ratio in range(10, 95, 2))
+MANY_RATIOS = ",".join(f"{ratio / 100:g}" for ratio in range(10, 95, 4))
 
 
 def test_interrupted_processes(dense_trace: Path, tmp_path: Path) -> None:
