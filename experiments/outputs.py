@@ -1,6 +1,7 @@
 """Output folders outputs/<command>/<n>: counted up, never overwritten; `latest` is the newest."""
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,7 @@ def _point_latest(base: Path) -> None:
     if number == 0:
         (base / LATEST).unlink()
         return
-    temporary = base / f".{LATEST}-{number}-{os.getpid()}"
+    # Several threads may point to the same newest folder: each through a link of its own.
+    temporary = base / f".{LATEST}-{number}-{os.getpid()}-{threading.get_ident()}"
     temporary.symlink_to(str(number), target_is_directory=True)
     os.replace(temporary, base / LATEST)

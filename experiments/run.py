@@ -97,7 +97,7 @@ def refuse_impossible(choice: RunChoice) -> None:
     """
     policy, settings = choice.policy.build(), choice.settings
     refuse_clairvoyant(policy)
-    check_staging(policy, settings.staging, len(choice.facts.moe_layers) * choice.facts.experts)
+    check_staging(policy, settings.staging)
     cpu = torch.device("cpu")
     make_rule(settings.sampling, choice.facts.vocabulary, cpu, settings.truncation)
     plan_of(choice)

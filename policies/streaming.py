@@ -8,13 +8,15 @@ from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from policies.parts import Cheaper, StreamMisses
 
+MOST_STAGING = 1 << 16  # more experts than any layer has; a model may have fewer than buffers
 
-def check_staging(policy: Any, staging: int, experts: int) -> None:
+
+def check_staging(policy: Any, staging: int) -> None:
     """UserError if the policy's rule for misses is to stream them and there is no buffer for it, or
-    if there are more buffers than `experts` of all layers.
+    if there are more buffers than MOST_STAGING.
     """
-    if staging > experts:
-        raise UserError(f"staging={staging}: must be 0..{experts}, the number of experts")
+    if staging > MOST_STAGING:
+        raise UserError(f"staging={staging}: must be 0..{MOST_STAGING}")
     streams = isinstance(policy, ComposedPolicy) and isinstance(
         policy.balancer, StreamMisses | Cheaper
     )

@@ -54,7 +54,7 @@ class OffloadedEngine:
         self.facts = open_target(target)
         self.layout = layout_of(self.facts, torch_dtype(settings.dtype), settings.experts)
         refuse_clairvoyant(policy)
-        check_staging(policy, settings.staging, self.layout.total)
+        check_staging(policy, settings.staging)
         self.log_path = None if log is None else Path(log)
         self._requests = 0
         try:

@@ -141,7 +141,7 @@ class ForcedEngine:
 def check_forced(shape: ModelShape, replay: Replay, policy: Any, settings: EngineSettings) -> None:
     """UserError if trace, model and policy cannot go together."""
     refuse_clairvoyant(policy)
-    check_staging(policy, settings.staging, shape.layers * shape.experts)
+    check_staging(policy, settings.staging)
     traced = replay.model
     mine = (shape.layers, shape.experts, shape.top_k)
     if mine != (traced.layers, traced.experts, traced.top_k):

@@ -28,7 +28,7 @@ def check_requirements(
             f"requests={settings.requests}: this trace has {there}; ask for at most that many, or "
             "leave requests out for all"
         )
-    check_staging(policy, settings.staging, replay.model.layers * replay.model.experts)
+    check_staging(policy, settings.staging)
     check_gamma(replay, settings.gamma)
     rows, longest = len(costs.dense_ns) - 1, rows_needed(replay, settings.gamma)
     if longest > rows:
