@@ -33,7 +33,7 @@ demo: $(STAMP)
 	$(BIN)/spac demo
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow and not gpu"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu"
 
 test-long: lint
 	$(BIN)/python -m pytest -m "not gpu"

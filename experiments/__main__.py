@@ -1,9 +1,12 @@
 """`spac`, the one console command. Its first word chooses a command; modules load when used."""
 
+import atexit
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from experiments.commands import COMMANDS
 from experiments.help_text import command_help, overview
@@ -43,5 +46,19 @@ def dispatch(words: list[str]) -> int:
     return code
 
 
+def program() -> NoReturn:
+    """The process of `spac`: run, clean up, end at once.
+
+    The interpreter is not taken down piece by piece: thread pools of native libraries, caught at
+    work by that, aborted about one process in a hundred after its work was done and told.
+    """
+    code = main()
+    with contextlib.suppress(BrokenPipeError):  # the reader of a pipe has seen enough
+        sys.stdout.flush()
+        sys.stderr.flush()
+    atexit._run_exitfuncs()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()
