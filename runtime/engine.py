@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from policies.costs import CostTable
@@ -10,6 +9,7 @@ from policies.errors import UserError
 from policies.session import Session
 from policies.streaming import check_staging
 from runtime.checkpoints import open_target, torch_dtype
+from runtime.core_owner import CoreOwner
 from runtime.device import Device
 from runtime.draft_model import DraftModel
 from runtime.drafters import open_drafter
@@ -29,10 +29,9 @@ from runtime.stopping import StopRule
 from runtime.target_shell import load_shell
 from runtime.tokenizers import Tokenizer
 from runtime.verify_rules import make_rule
-from traces.runlog import RunLog
 
 
-class OffloadedEngine:
+class OffloadedEngine(CoreOwner):
     """One policy over one slot pool; slots and policy state survive requests. Owns `device`.
 
     target: a checkpoint directory. draft: one too, or "ngram", or None with gamma 0. log: a new
@@ -152,25 +151,3 @@ class OffloadedEngine:
                 f"{tokens} tokens of prompt, text and drafts, but memory is planned for "
                 f"{planned}; raise context"
             )
-
-    def runlog(self) -> RunLog:
-        """The log of an engine without a directory, once it is closed."""
-        return self._core.runlog()
-
-    def close(self) -> None:
-        """Let the last copies land, write the rest of the log, stop all threads."""
-        self._core.close()
-
-    def __enter__(self) -> "OffloadedEngine":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self._core.close()
-        else:
-            self._core.abandon()

@@ -6,13 +6,13 @@ filled to the length they had.
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from policies.costs import CostTable
 from policies.errors import UserError
 from policies.session import Session
 from policies.streaming import check_staging
+from runtime.core_owner import CoreOwner
 from runtime.engine_core import EngineCore, ModelParts, refuse_clairvoyant
 from runtime.engine_settings import EngineSettings
 from runtime.experts import connect, gating_of
@@ -22,12 +22,11 @@ from runtime.next_layers import NextLayers, horizon_of
 from runtime.random_model import RandomModel
 from runtime.verify_rules import Verdict
 from traces.replay import Replay
-from traces.runlog import RunLog
 
 Advance = Callable[[int], None]
 
 
-class ForcedEngine:
+class ForcedEngine(CoreOwner):
     """Owns the device of `model` only if it fails: a closed engine leaves it to the next one.
 
     replay: with the shape of the model, see traces.mapped_replay. log: as in EngineCore.
@@ -77,14 +76,6 @@ class ForcedEngine:
             self._core.abandon()
             raise
 
-    def runlog(self) -> RunLog:
-        """The log of an engine without a directory, once it is closed."""
-        return self._core.runlog()
-
-    def close(self) -> None:
-        """Let the last copies land and write the rest of the log; the device stays open."""
-        self._core.close()
-
     def _request(self, request: int, advance: Advance | None) -> None:
         listener, replay = self._core.listener, self._replay
         start, end = replay.first(request), replay.end(request)
@@ -122,20 +113,6 @@ class ForcedEngine:
         listener.after_verify(start, rows, verdict)
         listener.end_pass(window.accepted, [following] * window.committed)
         return window.committed
-
-    def __enter__(self) -> "ForcedEngine":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self._core.close()
-        else:
-            self._core.abandon()
 
 
 def check_forced(shape: ModelShape, replay: Replay, policy: Any, settings: EngineSettings) -> None:
