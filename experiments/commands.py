@@ -100,7 +100,7 @@ COMMANDS = {
         Command(
             "study",
             "experiments.study",
-            "a question about the method, answered with numbers: theory, paper or formats",
+            "a question about the method, answered with numbers: theory, paper, cells or formats",
             positional=("name",),
         ),
         Command(

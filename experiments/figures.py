@@ -1,5 +1,7 @@
 """Pictures of a comparison: pure functions from its table to a figure. Titles state the finding."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,7 +14,7 @@ from experiments.ranking import NO_SPECULATION, TPS, layers_note, standing
 ORACLE = "best clairvoyant"
 POSSIBLE = "the fastest possible lies in this band"
 BAND = "#DDDDDD"
-HANDLE_INCHES, LETTER_INCHES = 0.6, 0.075  # of a legend at 9 points
+HANDLE_INCHES, LETTER_INCHES = 0.65, 0.068  # of a legend at 9 points
 TPS_AXIS = "committed tokens per second"
 
 
@@ -177,11 +179,19 @@ def _by_workload(rows: pd.DataFrame, workloads: list[str]) -> np.ndarray:
     return rows.groupby("workload")[TPS].mean().reindex(workloads).to_numpy(float)
 
 
+def legend_columns(labels: Sequence[str], inches: float) -> int:
+    """Columns of a legend that fit `inches`, five at most; Matplotlib fills the first ones first."""
+    for columns in range(min(len(labels), 5), 1, -1):
+        widest = [part.max() for part in np.array_split(np.array([*map(len, labels)]), columns)]
+        if columns * HANDLE_INCHES + LETTER_INCHES * sum(widest) <= inches:
+            return columns
+    return 1
+
+
 def _legend(figure: Figure, axes: Axes) -> None:
     """Below the axes, so that it covers no data."""
     handles, labels = axes.get_legend_handles_labels()
-    entry = HANDLE_INCHES + LETTER_INCHES * max(map(len, labels))
-    columns = max(1, min(len(labels), 5, int(figure.get_figwidth() / entry)))
+    columns = legend_columns(labels, figure.get_figwidth())
     figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
     )

@@ -90,3 +90,11 @@ def test_drawing_does_not_change_the_table() -> None:
     figures.tps_by_policy(rows)
     figures.placements(rows)
     pd.testing.assert_frame_equal(rows, before)
+
+
+def test_legends_fit_the_figure() -> None:
+    short, long = ["spac"] * 10, ["a policy with a name of more than forty letters"] * 3
+    assert figures.legend_columns(short, 9.0) == 5
+    assert figures.legend_columns(long, 9.0) == 2
+    assert figures.legend_columns(long, 3.0) == 1
+    assert figures.legend_columns(["spac"], 9.0) == 1
