@@ -180,7 +180,7 @@ def _by_workload(rows: pd.DataFrame, workloads: list[str]) -> np.ndarray:
 
 
 def legend_columns(labels: Sequence[str], inches: float) -> int:
-    """Columns of a legend that fit `inches`, five at most; Matplotlib fills the first ones first."""
+    """Columns of a legend that fit `inches`, at most five; Matplotlib fills the first first."""
     for columns in range(min(len(labels), 5), 1, -1):
         widest = [part.max() for part in np.array_split(np.array([*map(len, labels)]), columns)]
         if columns * HANDLE_INCHES + LETTER_INCHES * sum(widest) <= inches:
