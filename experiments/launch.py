@@ -37,8 +37,24 @@ def launch(command: Command, words: Sequence[str]) -> int:
         print(f"error: out of memory ({error}); lower the sizes asked for", file=sys.stderr)
         return REFUSAL_CODE
     except KeyboardInterrupt:
-        print("interrupted: what was finished is kept", file=sys.stderr)
-        return INTERRUPT_CODE
+        return tell_interruption()
+    except Exception as error:
+        if not interrupted(error):
+            raise
+        return tell_interruption()
+
+
+def tell_interruption() -> int:
+    """Say that Ctrl-C ended the command; its exit code."""
+    print("interrupted: what was finished is kept", file=sys.stderr)
+    return INTERRUPT_CODE
+
+
+def interrupted(error: BaseException) -> bool:
+    """True if `error` was raised while Ctrl-C was on its way out: a library that is torn out of its
+    work may fail in its own clean-up, and that error hides the KeyboardInterrupt."""
+    earlier = error.__context__
+    return isinstance(error, KeyboardInterrupt) or (earlier is not None and interrupted(earlier))
 
 
 def task(command: Command) -> Callable[[DictConfig], int]:
