@@ -40,8 +40,10 @@ class Interrupts:
             self._raising = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.pressed or self._raising:
+        if self._raising:
             raise KeyboardInterrupt
+        if self.pressed and callable(self._before):
+            self._before(number, frame)
         self.pressed = True
         os.write(2, NOTICE)  # print could be in the middle of its own buffer
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from experiments.commands import Command
 from experiments.interrupts import Interrupts
-from experiments.launch import interrupted, launch
 from runtime.tiny import TinyShape, make_tiny_pair
 
 DRIVER = Path(__file__).parent / "interrupt_driver.py"
@@ -81,21 +79,3 @@ def test_while_waiting_for_input_it_raises_at_once() -> None:
         with pytest.raises(KeyboardInterrupt), interrupts.raising():
             press()
         assert not interrupts.pressed
-
-
-def test_an_error_in_the_clean_up_of_a_library_does_not_hide_ctrl_c(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    command = Command("policies", "tests.experiments.masked_interrupt", "torn out of its work")
-    assert launch(command, []) == 130
-    assert capfd.readouterr().err == "interrupted: what was finished is kept\n"
-
-
-def test_other_errors_are_no_interruptions() -> None:
-    try:
-        try:
-            raise ValueError
-        finally:
-            raise KeyError
-    except KeyError as error:
-        assert not interrupted(error)

@@ -90,13 +90,22 @@ def test_a_row_computes_what_its_rounded_weights_say(dtype: torch.dtype, biased:
     hidden = torch.randn(3, 10).to(dtype)
     ours = expert_rows(hidden, layout.weights(row), activated(torch.nn.functional.silu))
     exact = {n: rounded(v.float()) if "bias" not in n else v.float() for n, v in parts.items()}
-    zero = torch.zeros(())
-    gate = hidden.float() @ exact["gate"].T + exact.get("gate bias", zero)
-    up = hidden.float() @ exact["up"].T + exact.get("up bias", zero)
-    gated = torch.nn.functional.silu(gate) * up
-    expected = gated @ exact["down"].T + exact.get("down bias", zero)
-    tolerance = {torch.float32: 1e-5, torch.bfloat16: 4e-2}[dtype]
-    torch.testing.assert_close(ours.float(), expected, rtol=tolerance, atol=tolerance)
+    unit = torch.finfo(dtype).eps
+
+    def product(inputs: torch.Tensor, error: torch.Tensor, name: str) -> list[torch.Tensor]:
+        """Exact outputs of one matrix, and a bound on what rounding each step once adds."""
+        matrix, bias = exact[name], exact.get(f"{name} bias", torch.zeros(()))
+        sizes = inputs.abs() @ matrix.abs().T + bias.abs()
+        return [inputs @ matrix.T + bias, error @ matrix.abs().T + unit * sizes]
+
+    gate, gate_error = product(hidden.float(), torch.zeros(3, 10), "gate")
+    up, up_error = product(hidden.float(), torch.zeros(3, 10), "up")
+    gating = torch.nn.functional.silu(gate)  # its slope is below 1.1
+    gated_error = 1.1 * gate_error * up.abs() + (gating.abs() + gate_error) * up_error
+    gated_error += unit * (gating * up).abs()
+    expected, error = product(gating * up, gated_error, "down")
+    assert ((ours.float() - expected).abs() <= error).all()
+    assert error.mean() < 40 * unit * expected.abs().mean(), "a bound that says something"
 
 
 @pytest.mark.parametrize(("name", "biased"), CONFIGS.items())

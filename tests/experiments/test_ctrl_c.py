@@ -1,0 +1,23 @@
+"""Ctrl-C that a library hides or loses still ends a command with one line and code 130."""
+
+import pytest
+
+from experiments.commands import Command
+from experiments.launch import launch
+
+
+@pytest.mark.parametrize("way", ["failing_clean_up", "other_error", "refused", "dropped"])
+def test_hidden_by_a_library(
+    way: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN_BY", way)
+    command = Command("policies", "tests.experiments.hidden_interrupt", "loses Ctrl-C")
+    assert launch(command, []) == 130
+    assert capfd.readouterr().err == "interrupted: what was finished is kept\n"
+
+
+def test_without_ctrl_c_a_fault_of_ours_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIDDEN_BY", "nothing")
+    command = Command("policies", "tests.experiments.hidden_interrupt", "fails")
+    with pytest.raises(ZeroDivisionError):
+        launch(command, [])
