@@ -16,8 +16,8 @@ class CtrlC:
     Compiled code that is torn out of its work may answer with an error of its own in its place,
     or fail while it cleans up: after `raised`, such an error means Ctrl-C. In a destructor or the
     callback of a weak reference Python prints the KeyboardInterrupt and drops it: then it is raised
-    once more a moment later. Outside the main thread, where no signals arrive, and in a background job whose shell
-    keeps Ctrl-C from it, nothing is changed.
+    once more a moment later. Outside the main thread, where no signals arrive, and in a background
+    job whose shell keeps Ctrl-C from it, nothing is changed.
     """
 
     def __init__(self) -> None:
