@@ -11,12 +11,13 @@ from rich.table import Table
 
 from experiments.benchmarks.caches import OURS, libcachesim
 from experiments.configuration import as_list, number
+from experiments.policy_choice import import_anywhere
 from experiments.trace_choice import find_trace
 from experiments.trace_model import named_model
 from experiments.trace_tables import info_table
 from policies.errors import UserError
 from traces.caches import capacity_of
-from traces.importers import import_trace
+from traces.importers import IMPORTERS, Importer, import_trace
 from traces.oracle_general import export_oracle_general, layer_requests
 from traces.reader import open_trace
 
@@ -26,9 +27,23 @@ def import_file(config: DictConfig, console: Console) -> int:
     if config.out is None:
         raise UserError("spac trace import needs out=<new trace directory>")
     format = "auto" if config.format is None else str(config.format)
-    trace = import_trace(str(config.path), str(config.out), format, named_model(config))
+    known = {**IMPORTERS, format: own_importer(format)} if "." in format else IMPORTERS
+    trace = import_trace(str(config.path), str(config.out), format, named_model(config), known)
     console.print(info_table(trace))
     return 0
+
+
+def own_importer(name: str) -> Importer:
+    """The importer whose function has the import path `name`."""
+    module, _, function = name.rpartition(".")
+    try:
+        read = getattr(import_anywhere(module), function)
+    except Exception as error:  # the module is the user's own and may do anything
+        said = f"{type(error).__name__}: {error}"
+        raise UserError(f"format={name}: cannot be imported ({said})") from error
+    if not callable(read):
+        raise UserError(f"format={name}: is no function of a file that returns a Routing")
+    return Importer(read)
 
 
 def export_layers(config: DictConfig, console: Console) -> int:

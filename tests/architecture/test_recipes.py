@@ -1,10 +1,11 @@
 """The recipes of ARCHITECTURE.md, their commands run as written in a copy of the sources.
 
-A model with real weights: tests/runtime/test_model_recipe.py; an importer: tests/traces.
+A model with real weights: tests/runtime/test_model_recipe.py.
 """
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from policies.errors import UserError
+from traces.importers import Importer, import_trace
+from traces.importers.routing import Given
+from traces.reader import open_trace
+
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CHANGED = ("conf", "experiments")  # what a recipe may change, and what looks for it beside itself
 LONGEST = 10
+GIVEN = Given(name="m", experts=8, expert_bytes=1)
 
 
 def recipe(heading: str) -> str:
@@ -73,7 +80,7 @@ def played(sources: Path) -> pd.DataFrame:
     return pd.read_parquet(sources / "outputs/compare/latest/table.parquet").set_index("policy")
 
 
-@pytest.mark.parametrize("heading", ["A policy of your own", "A model", "A machine"])
+@pytest.mark.parametrize("heading", ["A policy of your own", "A model", "A machine", "An importer"])
 def test_a_recipe_is_short(heading: str) -> None:
     lines = [line for line in recipe(heading).splitlines() if line.strip()]
     assert len([line for line in lines if not line.startswith("```")]) <= LONGEST
@@ -99,3 +106,42 @@ def test_a_machine(sources: Path) -> None:
     rows = played(sources)
     assert set(rows["hardware"]) == {"my_machine"}
     assert "50_000_000_000" in (sources / "my_machine.yaml").read_text()
+
+
+@pytest.fixture
+def importer(sources: Path) -> Path:
+    """The file that the recipe for an importer shows."""
+    (code,) = re.findall(r"```python\n(.*?)```", recipe("An importer"), re.DOTALL)
+    path = sources / "my_format.py"
+    path.write_text(code, encoding="utf-8")
+    return path
+
+
+def test_an_importer(sources: Path, importer: Path) -> None:
+    follow("An importer", sources)
+    trace = open_trace(sources / "my_trace")
+    assert trace.load().experts.tolist() == [[[3, 1]], [[3, 2]]]
+    assert trace.manifest.recorder == "import my_format.read"
+
+
+@pytest.mark.parametrize(
+    "content,said",
+    [
+        ("text;step;layer;chosen\n0;0;0;3 x\n", "line 2: experts is '3 x'"),
+        ("text;layer;chosen\n0;0;3 1\n", "column 'position' is missing; found request, layer"),
+        ("text;step;layer;chosen\n0;0;0;3 1;9\n", "more fields than the header names"),
+        ("text;step;layer;chosen\n0;0;0;3 1\n0;1;0;3 1;9\n", "not a readable mine file"),
+        ("text;step;layer;chosen\n0;0;0;3 1\n0;0;1;3 1\n0;1;0;3 1\n", "layer 1 is missing"),
+        ("text;step;layer;chosen\n0;0;0;3 9\n", "expert number 9 in a model"),
+    ],
+)
+def test_an_importer_of_one_s_own_refuses_as_ours_do(
+    importer: Path, tmp_path: Path, content: str, said: str
+) -> None:
+    source = tmp_path / "routing.csv"
+    source.write_text(content)
+    known = {"mine": Importer(runpy.run_path(str(importer))["read"])}
+    with pytest.raises(UserError, match=said) as refusal:
+        import_trace(source, tmp_path / "trace", "mine", GIVEN, known)
+    assert str(source) in str(refusal.value) and "\n" not in str(refusal.value)
+    assert not (tmp_path / "trace").exists()

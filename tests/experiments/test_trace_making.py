@@ -130,3 +130,23 @@ def test_export_shows_the_hits(spac: Spac, text_trace: Path) -> None:
     if importlib.util.find_spec("libcachesim") is not None:
         rates = np.array(numbers(done.out, "25%"))[1:]
         np.testing.assert_array_equal(rates[:3], rates[3:])
+
+
+@pytest.mark.parametrize(
+    "name,said",
+    [
+        ("nowhere.read", "format=nowhere.read: cannot be imported (ModuleNotFoundError"),
+        ("own_format.raed", "format=own_format.raed: cannot be imported (AttributeError"),
+        ("own_format.NAMES", "format=own_format.NAMES: is no function"),
+        ("own_format.nothing", "format own_format.nothing: it returned NoneType"),
+        ("own_format.broken", "no 'seq' in this own_format.broken file"),
+    ],
+)
+def test_a_format_of_one_s_own_that_is_none(spac: Spac, name: str, said: str) -> None:
+    Path("own_format.py").write_text(
+        "NAMES = {}\ndef nothing(source): return None\ndef broken(source): return NAMES['seq']\n"
+    )
+    Path("routing.csv").write_text("seq\n")
+    words = ("trace", "import", "routing.csv", f"format={name}", "out=made", "model_name=m")
+    assert said in spac(*words, "experts=8", "expert_bytes=1").error
+    assert not Path("made").exists()

@@ -1,4 +1,9 @@
-"""Small files in the formats of other projects, made from one table of routing."""
+"""Small files in the formats of other projects, made from one table of routing.
+
+Keys, types and shapes are those of the sources of SGLang 0.5.23 (srt/eplb/expert_distribution.py),
+vLLM 0.33.0 (entrypoints, routed_experts_capturer.py), vLLM 0.21.0 and moe-policylang 1.15.0
+(integrations/trace_recorder.py).
+"""
 
 import base64
 import io
@@ -54,6 +59,7 @@ def vllm_response(experts: NDArray[np.int64], **choice: Any) -> dict[str, Any]:
     return {
         "id": "cmpl-1",
         "object": "text_completion",
+        "created": 1_780_000_000,
         "model": MODEL,
         "choices": [
             {
@@ -73,7 +79,7 @@ def vllm_response(experts: NDArray[np.int64], **choice: Any) -> dict[str, Any]:
 def sglang_pass(
     experts: NDArray[np.int64], positions: list[int], mode: int, lengths: list[int] | None = None
 ) -> dict[str, Any]:
-    """One pass of mode per_token; experts [tokens, L, K]. The recorder keeps room for k = 8."""
+    """One pass of mode per_token; experts [tokens, L, K]. The recorder has room for k = 8."""
     tokens = len(positions)
     buffer = np.full((experts.shape[1], tokens, 8), -1)
     buffer[:, :, : experts.shape[2]] = experts.transpose(1, 0, 2)
@@ -87,7 +93,14 @@ def sglang_pass(
         "forward_mode": mode,
         "topk_ids_of_layer": buffer.tolist(),
         "misc_objects": [],
+        "global_physical_count": counts(buffer).tolist(),
     }
+
+
+def counts(chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64 [layers, EXPERTS]: tokens of each expert; chosen [layers, tokens, k], -1 for none."""
+    highest = max(EXPERTS, int(chosen.max()) + 1)
+    return np.stack([np.bincount(one[one >= 0], minlength=highest) for one in chosen])
 
 
 def sglang_dump(records: list[dict[str, Any]], layers: int = LAYERS) -> dict[str, Any]:

@@ -96,6 +96,11 @@ REFUSED: dict[str, tuple[str, Maker, str]] = {
         json_file(sglang_dump(one_text(np.where(np.arange(9)[:, None, None] == 5, -1, TEXT)))),
         "request 0, position 5, layer 0: expert -1 is no expert",
     ),
+    "sglang fused shared experts": (
+        "auto",
+        json_file(sglang_dump(one_text(np.concatenate([TEXT, TEXT[..., :1] * 0 + 8], axis=2)))),
+        "expert 8 of 8 in .*--disable-shared-experts-fusion",
+    ),
     "sglang two alike": (
         "auto",
         json_file(sglang_dump([
@@ -128,6 +133,18 @@ REFUSED: dict[str, tuple[str, Maker, str]] = {
     "vllm ragged": (
         "auto", response(routed_experts=[[[1, 2], [3]]]), "lists have unequal lengths",
     ),
+    "vllm several without ids": (
+        "auto",
+        json_file(vllm_response(TEXT[:-1]) | {"choices": vllm_response(TEXT[:-1], token_ids=None)[
+            "choices"] * 2}),
+        "choice 0: one of several.*return_token_ids",
+    ),
+    "vllm top-1 cached": (
+        "auto",
+        json_file(vllm_response(TEXT[:-1], routed_experts=TEXT[PROMPT:-1, :, :1].tolist())
+                  | {"prompt_routed_experts": np.zeros_like(TEXT[:PROMPT, :, :1]).tolist()}),
+        "also how a cached prefix looks; .*--no-enable-prefix-caching",
+    ),
     "vllm zeros": (
         "auto", json_file(vllm_response(np.zeros_like(TEXT[:-1]))), "no routing",
     ),
@@ -153,7 +170,7 @@ REFUSED: dict[str, tuple[str, Maker, str]] = {
     "policylang other k": (
         "auto",
         parquet_file(lambda c: c["selected_experts"].__setitem__(4, [1])),
-        "has 2 values first and 1 in entry 5",
+        "experts has 1 values, 2 in the first line",
     ),
     "policylang no parquet": ("moe-policylang", text_file("a.parquet", "PAR1"), "not a readable"),
     "fingerprint summary": (
@@ -180,6 +197,23 @@ REFUSED: dict[str, tuple[str, Maker, str]] = {
     "csv empty": ("auto", text_file("a.csv", CSV + "0,0,0,1 2\n0,1,,1 2\n"), "line 3: layer is"),
     "csv twice": ("auto", text_file("a.csv", CSV + "0,0,0,1 2\n" * 2), "layer 0 occurs 2 times"),
     "csv expert twice": ("auto", text_file("a.csv", CSV + "0,0,0,1 1\n"), "listed twice in .1, 1."),
+    "csv experts nowhere": ("auto", text_file("a.csv", CSV + '0,0,0," "\n'), "experts is empty"),
+    "csv weights": (
+        "auto",
+        text_file("a.csv", CSV.strip() + ",weights\n0,0,0,1 2,0.5\n"),
+        "experts has 2 numbers, weights 1",
+    ),
+    "csv other k": (
+        "auto",
+        text_file("a.csv", CSV + "0,0,0,1 2\n0,1,0,1\n"),
+        "line 3: experts has 1 values, 2 in the first line",
+    ),
+    "csv more fields": (
+        "auto", text_file("a.csv", CSV + "0,0,0,1 2,7\n"), "more fields than the header names",
+    ),
+    "csv columns": (
+        "auto", text_file("a.csv", CSV + "0,0,0,1 2\n0,1,0,1 2,7,7\n"), "not a readable csv file",
+    ),
     "csv no lines": ("auto", text_file("a.csv", CSV), "no lines"),
     "csv range": ("auto", text_file("a.csv", CSV + "0,0,0,1 9\n"), "expert number 9 in a model"),
     "csv gap": (

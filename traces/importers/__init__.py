@@ -26,12 +26,18 @@ from traces.reader import Trace, open_trace
 from traces.writer import TraceWriter
 
 
+def only_by_name(source: Path) -> bool:
+    """For a format that files must be said to have."""
+    return False
+
+
 @dataclass(frozen=True)
 class Importer:
-    """`recognises`: whether a file looks like this format, from its first bytes; never raises."""
+    """`read`: the routing of a file; OSError, ValueError and KeyError become refusals of it.
+    `recognises`: whether a file looks like this format, from its first bytes; never raises."""
 
     read: Callable[[Path], Routing]
-    recognises: Callable[[Path], bool]
+    recognises: Callable[[Path], bool] = only_by_name
 
 
 IMPORTERS: Mapping[str, Importer] = {
@@ -64,7 +70,7 @@ def import_trace(
         )
     if not source.is_file():
         raise UserError(f"{source}: no such file")
-    routing = importers[name].read(source)
+    routing = _read(importers[name], source, name)
     rows = rows_of(routing, source)
     manifest = manifest_of(routing, source, name, given)
     # Checked before anything is written, so that a refusal leaves no half-made trace behind.
@@ -74,6 +80,19 @@ def import_trace(
     with TraceWriter(destination, manifest) as writer:
         writer.append(rows)
     return open_trace(destination)
+
+
+def _read(importer: Importer, source: Path, name: str) -> Routing:
+    try:
+        routing = importer.read(source)
+    except KeyError as error:
+        raise UserError(f"{source}: no {error} in this {name} file") from error
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())  # pandas says some things in several lines
+        raise UserError(f"{source}: not a readable {name} file ({said})") from error
+    if not isinstance(routing, Routing):
+        raise UserError(f"format {name}: it returned {type(routing).__name__}, expected a Routing")
+    return routing
 
 
 def recognised(source: Path, importers: Mapping[str, Importer] = IMPORTERS) -> str:

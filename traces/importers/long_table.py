@@ -45,19 +45,6 @@ def pivot(
     return Pivoted(keys[:, 0], keys[:, 1], layers.astype(np.int64), cells)
 
 
-def same_length(values: list[list[Any]], name: str, source: Path) -> NDArray[Any]:
-    """[lines, K] of lists that must be equally long; UserError names the first other one."""
-    lengths = {len(one) for one in values}
-    if len(lengths) != 1:
-        first = len(values[0])
-        line = next(index for index, one in enumerate(values) if len(one) != first)
-        raise UserError(
-            f"{source}: {name} has {first} values first and {len(values[line])} in entry "
-            f"{line + 1}; the number of experts per token must be the same everywhere"
-        )
-    return np.asarray(values)
-
-
 def layer_note(layers: NDArray[np.int64]) -> dict[str, str]:
     """A note where the numbers of the layers are not 0, 1, ..: dense layers have no router."""
     if np.array_equal(layers, np.arange(len(layers))):

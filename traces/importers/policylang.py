@@ -4,22 +4,22 @@ One entry per prompt, token and layer: prompt_id, token_idx, layer_idx, selected
 recorded router_scores, token_id, phase ("prefill" or "decode"). The JSON lines carry a header with
 model_name, num_layers, num_experts, top_k, then short keys p, t, l, e, s, ti, ph. The Parquet
 file has no header: the model must be given, the number of experts too unless router_softmax is
-there.
+there. Checked against moe-policylang 1.15.0, whose recorder knows the token ids of the prompt only:
+a column in which any value is missing is left out.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from policies.errors import UserError
-from traces.importers.json_arrays import integer_array, number_array
 from traces.importers.json_files import json_lines, mentions
-from traces.importers.long_table import layer_note, pivot, same_length
-from traces.importers.routing import Routing, without_split_prompts
+from traces.importers.routing import Routing
+from traces.importers.routing_table import routing_of_table
 
 _SHORT = {
     "prompt_id": "p",
@@ -30,8 +30,16 @@ _SHORT = {
     "token_id": "ti",
     "phase": "ph",
 }
+_OURS = {
+    "prompt_id": "request",
+    "token_idx": "position",
+    "layer_idx": "layer",
+    "selected_experts": "experts",
+    "router_scores": "weights",
+    "token_id": "token",
+    "phase": "phase",
+}
 _NEEDED = ("prompt_id", "token_idx", "layer_idx", "selected_experts")
-_PHASES = ("prefill", "decode")
 
 
 def recognises_policylang(source: Path) -> bool:
@@ -55,50 +63,12 @@ def read_policylang(source: Path) -> Routing:
                 f"{source}: column {name!r} is missing; found {', '.join(columns) or 'none'}. "
                 "an older recording may hold router_softmax only; record it again"
             )
-    request, position, layer = (
-        integer_array(columns[name], 1, f"{source}: {name}") for name in _NEEDED[:3]
-    )
-    experts = same_length(columns["selected_experts"], "selected_experts", source)
-    pivoted = pivot(request, position, layer, source)
-    cells = pivoted.cells
-    scores = columns.get("router_scores")
-    weights = None
-    if scores is not None:
-        weights = number_array(scores, 2, f"{source}: router_scores")
-        if weights.shape != experts.shape:
-            raise UserError(
-                f"{source}: router_scores has {weights.shape[1]} values an entry, "
-                f"selected_experts {experts.shape[1]}"
-            )
-    token = columns.get("token_id")
-    phase = columns.get("phase")
-    return without_split_prompts(
-        Routing(
-            request=pivoted.request,
-            position=pivoted.position,
-            prompt=_prompt(phase, cells, source),
-            token=None if token is None
-            else integer_array(token, 1, f"{source}: token_id")[cells[:, 0]],
-            experts=integer_array(experts, 2, f"{source}: selected_experts")[cells],
-            weights=None if weights is None else weights[cells],
-            model=model or None,
-            number=number,
-            notes={
-                **layer_note(pivoted.layers),
-                "phase": "as recorded" if phase is not None
-                else "not recorded: prompts, if any, are played as generated text",
-            },
-        )
-    )  # fmt: skip
-
-
-def _prompt(phase: list[Any] | None, cells: NDArray[np.int64], source: Path) -> NDArray[np.bool_]:
-    if phase is None:
-        return np.zeros(len(cells), np.bool_)
-    other = sorted({str(one) for one in phase} - set(_PHASES))
-    if other:
-        raise UserError(f"{source}: phase {other[0]!r}, expected one of {', '.join(_PHASES)}")
-    return np.asarray([one == "prefill" for one in phase])[cells[:, 0]]
+    table = pd.DataFrame({_OURS[name]: values for name, values in columns.items()})
+    routing = routing_of_table(table, source, model or None, number)
+    said = "as recorded"
+    if "phase" not in columns:
+        said = "not recorded: prompts, if any, are played as generated text"
+    return replace(routing, notes=routing.notes | {"phase": said})
 
 
 def _read_parquet(source: Path) -> tuple[dict[str, Any], str | None, int | None]:

@@ -5,7 +5,9 @@ of one, on the machine that wrote it. Each record is one forward pass of one ran
 forward_mode (1 extend, 2 decode), input_ids, positions, extend_seq_lens, topk_ids_of_layer [layers,
 tokens, k], -1 where nothing was routed. `last_physical_to_logical_map` [layers, physical experts]
 turns replicas back into experts. The modes per_pass, stat and stat_approx hold counts and are
-refused. Requests are not named; `SequenceChain` finds them by their positions.
+refused. Requests are not named; `SequenceChain` finds them by their positions. Keys, types and the
+numbers of modes are those that SGLang 0.5.23 writes (srt/eplb/expert_distribution.py); older
+versions lack `global_physical_count`, which is not read.
 """
 
 from pathlib import Path
@@ -22,7 +24,7 @@ from traces.importers.sequence_chain import SequenceChain
 
 CONVERT = (
     "python -c 'import json,sys,torch; "
-    'json.dump(torch.load(sys.argv[1], weights_only=True), open(sys.argv[1]+".json", "w"), '
+    'json.dump(torch.load(sys.argv[1], "cpu", weights_only=True), open(sys.argv[1]+".json", "w"), '
     "default=lambda tensor: tensor.tolist())' FILE.pt"
 )
 _EXTEND, _DECODE, _IDLE = 1, 2, 4
@@ -135,10 +137,16 @@ def _logical(
     if table is None:
         return experts, None, False
     mapping = integer_array(table, 2, f"{source}: last_physical_to_logical_map")
-    if len(mapping) != count or experts.max() >= mapping.shape[1]:
+    if len(mapping) != count:
         raise UserError(
             f"{source}: last_physical_to_logical_map is {list(mapping.shape)}, the passes have "
-            f"{count} layers and experts up to {experts.max()}"
+            f"{count} layers"
+        )
+    if experts.max() >= mapping.shape[1]:
+        raise UserError(
+            f"{source}: expert {experts.max()} of {mapping.shape[1]} in "
+            "last_physical_to_logical_map: the server counts shared experts among the routed ones; "
+            "record with --disable-shared-experts-fusion"
         )
     mapping = mapping[layers]
     number = int(mapping.max()) + 1

@@ -1,10 +1,12 @@
 """Import responses of a vLLM server with --enable-return-routed-experts: one JSON object, a list,
-or one object a line; completions or chat completions.
+or one object a line; completions, chat completions or /inference/v1/generate.
 
-A choice's `routed_experts` is either a base64 string, an .npy of [prompt + generated - 1, layers,
-top-k] (the last token has no forward), or, in version 0.21, nested lists [generated, layers, top-k]
-beside the response's `prompt_routed_experts`. The number of prompt tokens comes from
-`prompt_token_ids` or `usage`; tokens are known where return_token_ids was asked for.
+A choice's `routed_experts` is a base64 string, an .npy of [prompt + generated - 1, all layers,
+top-k] in uint8 or uint16 (the last token has no forward; routed_experts_prompt_start leaves rows
+out in front). In version 0.21 it is nested lists [generated or one less, MoE layers, top-k] beside
+the response's `prompt_routed_experts`, of its first prompt, where rows of a cached prefix are 0.
+The number of prompt tokens comes from `prompt_token_ids` or `usage`; tokens are known where
+return_token_ids was asked for. Checked against the sources of vLLM 0.33.0 and 0.21.0.
 """
 
 import base64
@@ -37,7 +39,7 @@ def read_vllm(source: Path) -> Routing:
     ]
     if not texts:
         raise UserError(f"{source}: no choices")
-    models = {str(key_of(response, "model", str(source))) for response in responses}
+    models = {str(name) for response in responses if (name := response.get("model"))}
     if len(models) > 1:
         raise UserError(f"{source}: responses of several models: {', '.join(sorted(models))}")
     experts = _joined([text[1] for text in texts], source)
@@ -51,7 +53,7 @@ def read_vllm(source: Path) -> Routing:
             prompt=np.concatenate([text[2] for text in texts]),
             token=np.concatenate(tokens) if len(tokens) == len(texts) else None,
             experts=experts,
-            model=models.pop(),
+            model=models.pop() if models else None,
             notes={
                 "order": "experts of a token in the order of the server",
                 **({"layers": f"{dense} layers without routed experts left out"} if dense else {}),
@@ -66,7 +68,7 @@ Text = tuple[int, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64] | None
 def _read_choice(response: dict[str, Any], choice: dict[str, Any], where: str) -> Text:
     """(first position, experts [n, L, K], prompt [n], tokens [n] or None)."""
     value = choice.get("routed_experts")
-    if value is None:
+    if value is None and response.get("prompt_routed_experts") is None:
         raise UserError(
             f"{where}: no routed_experts; start the server with --enable-return-routed-experts "
             "(a request that was preempted has none either)"
@@ -74,34 +76,60 @@ def _read_choice(response: dict[str, Any], choice: dict[str, Any], where: str) -
     prompt_ids = choice.get("prompt_token_ids") or response.get("prompt_token_ids")
     prompt = len(prompt_ids) if prompt_ids else _usage(response, "prompt_tokens", where)
     ids = choice.get("token_ids")
+    if not ids and len(response["choices"]) > 1:
+        raise UserError(
+            f"{where}: one of several, and nothing says how long it is; ask for return_token_ids"
+        )
+    generated = len(ids) if ids else _usage(response, "completion_tokens", where)
     if isinstance(value, str):
         experts = _decoded(value, where)
-        alone = len(response["choices"]) == 1
-        total = len(ids) if ids else _usage(response, "completion_tokens", where) if alone else None
-        first = 0 if total is None else prompt + total - 1 - len(experts)
+        first = prompt + generated - 1 - len(experts)
         if first < 0:
             raise UserError(
-                f"{where}: {len(experts)} rows of routed_experts for {prompt} prompt and {total} "
-                "generated tokens, expected one less than tokens"
+                f"{where}: {len(experts)} rows of routed_experts for {prompt} prompt and "
+                f"{generated} generated tokens, expected one less than tokens"
             )
     else:
-        experts = integer_array(value, 3, f"{where}: routed_experts")
-        head = integer_array(
-            key_of(response, "prompt_routed_experts", where), 3, f"{where}: prompt_routed_experts"
-        )
-        # A cached prefix is marked by -1.
-        first = int((head < 0).any(axis=(1, 2)).sum())
-        experts = _joined([head[first:], experts], where)
-        if len(head) != prompt:
-            raise UserError(
-                f"{where}: {len(head)} rows of prompt_routed_experts, {prompt} prompt tokens"
-            )
+        first, experts = _from_lists(response, choice, prompt, generated, where)
     inside = np.arange(first, first + len(experts)) < prompt
     tokens = None
-    if prompt_ids and ids and first + len(experts) <= prompt + len(ids):
+    if prompt_ids and ids:
         tokens = integer_array([*prompt_ids, *ids], 1, f"{where}: token_ids")
         tokens = tokens[first : first + len(experts)]
     return first, experts, inside, tokens
+
+
+def _from_lists(
+    response: dict[str, Any], choice: dict[str, Any], prompt: int, generated: int, where: str
+) -> tuple[int, NDArray[np.int64]]:
+    """(first position, experts) of version 0.21."""
+    rows = choice.get("routed_experts")  # null beside a prompt: the only token was the last
+    experts = None if rows is None else integer_array(rows, 3, f"{where}: routed_experts")
+    head = integer_array(
+        key_of(response, "prompt_routed_experts", where), 3, f"{where}: prompt_routed_experts"
+    )
+    shared = response["choices"][0].get("prompt_token_ids") == choice.get("prompt_token_ids")
+    if shared and len(head) != prompt:
+        raise UserError(
+            f"{where}: {len(head)} rows of prompt_routed_experts, {prompt} prompt tokens"
+        )
+    first = _unrecorded(head, where) if shared else prompt
+    if experts is None:
+        return first, head[first:]
+    # A row for the last token is that of a rejected draft.
+    return first, _joined([head[first:], experts[: generated - 1]], where)
+
+
+def _unrecorded(head: NDArray[np.int64], where: str) -> int:
+    """Rows in front that were not computed but found in the cache: all 0, or -1."""
+    top_k = head.shape[2]
+    missing = (head < 0).any(axis=(1, 2)) | (head == 0).all(axis=(1, 2))
+    if top_k == 1 and missing[0]:
+        raise UserError(
+            f"{where}: the prompt begins with expert 0 in all layers, which is also how a cached "
+            "prefix looks; start the server with --no-enable-prefix-caching"
+        )
+    return len(head) if missing.all() else int(missing.argmin())
 
 
 def _decoded(text: str, where: str) -> NDArray[np.int64]:
@@ -141,7 +169,7 @@ def _usage(response: dict[str, Any], key: str, where: str) -> int:
 
 
 def _joined(arrays: list[NDArray[np.int64]], where: object) -> NDArray[np.int64]:
-    arrays = [array for array in arrays if len(array)]
+    arrays = [array for array in arrays if len(array)] or arrays[:1]
     shapes = sorted({array.shape[1:] for array in arrays})
     if len(shapes) > 1:
         raise UserError(
