@@ -10,8 +10,7 @@ import json
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import torch
 from torch.nn import functional
 
 from experiments.gpu_check.setup import POLICIES, Setup
+from experiments.idle_devices import BareDevice, IdleDevice
 from policies.costs import CostTable
 from runtime.device import COMPUTE, COPY, ROUTER
 from runtime.engine_core import EngineCore, ModelParts
@@ -51,39 +51,10 @@ NOTE = (
 GOAL_SHARE, GOAL_BUSY = 0.02, 0.9
 
 
-class IdleDevice(StandIn):
-    """Takes all work of the compute stream and all copies of experts, and does none of it. `queued`
-    counts what a GPU would have been given.
-    """
-
-    def __init__(self) -> None:
-        super().__init__({}, inline=frozenset({COMPUTE, COPY, ROUTER}))
-        self.queued: Counter[str] = Counter()
-
-    def run(self, stream: Any, work: Callable[[], None], reads: Any = (), writes: Any = ()) -> Any:
-        self.queued["work"] += 1
-        return super().run(stream, _nothing)
-
-    def copy(self, dst: Any, src: Any, stream: Any, reads: Any = (), writes: Any = ()) -> Any:
-        if stream is self.stream(COPY):
-            self.queued["copy of an expert"] += 1
-            return super().run(stream, _nothing)
-        self.queued["small copy"] += 1
-        return super().copy(dst, src, stream, reads, writes)
-
-    def record(self, event: Any, stream: Any) -> None:
-        self.queued["event"] += 1
-        super().record(event, stream)
-
-    def wait(self, stream: Any, event: Any) -> None:
-        self.queued["wait"] += 1
-        super().wait(stream, event)
-
-
 @dataclass(frozen=True)
 class Overhead:
     """Processor time of the host per layer, in ns. `decision_ns`: wall time of session and policy,
-    part of it. `queued`: what one layer gives to the device.
+    part of it. `between_ns`: what a pass costs beside its layers, the log included, medians too.
     """
 
     layers: int
@@ -91,36 +62,42 @@ class Overhead:
     mean_ns: float
     p90_ns: float
     decision_ns: float
-    queued: dict[str, float]
+    between_ns: float
 
 
 @torch.inference_mode()
 def layer_overhead(
-    replay: Replay, policy: Any, costs: CostTable, settings: EngineSettings, passes: int
+    device: StandIn,
+    replay: Replay,
+    policy: Any,
+    costs: CostTable,
+    settings: EngineSettings,
+    passes: int,
 ) -> Overhead:
-    """Over some decode passes of the first request of `replay`."""
-    model, device = replay.model, IdleDevice()
+    """Over some decode passes of the first request of `replay`, on a device that does no work."""
+    model = replay.model
     layout = ExpertLayout(model.layers, model.experts, HIDDEN, WIDTH, torch.float32)
     arena = HostArena(layout, torch.zeros(layout.total, layout.row_bytes, dtype=torch.uint8))
     none = NextLayers([], 0, model.top_k)
     parts = ModelParts(model.name, model.top_k, arena, activated(functional.silu), none)
     core = EngineCore(parts, device, policy, costs, settings, None)
     spent: list[float] = []
+    between: list[float] = []
     start = replay.first(replay.request_ids[0])
     core.listener.start_forced_request(0, start)
     for number in range(WARM_UP + passes):
-        if number == WARM_UP:
+        if isinstance(device, IdleDevice) and number == WARM_UP:
             device.queued.clear()
-            spent.clear()
-        window = _start_pass(core, replay, start, settings.gamma)
+        window, before = _start_pass(core, replay, start, settings.gamma)
         spent.append(_layers(core, window))
+        begin = time.thread_time_ns()
         core.listener.end_pass(window.accepted, [0] * window.committed)
+        between.append(before + time.thread_time_ns() - begin)
         start += window.committed
-    queued = dict(device.queued)
     core.close()
     table = core.runlog().layers
     table = table[table["pass_index"] >= WARM_UP]
-    host = np.array(spent)
+    host = np.array(spent[WARM_UP:])
     decisions = table["decision_ns"] + table["leave_decision_ns"]
     return Overhead(
         layers=len(host) * model.layers,
@@ -128,18 +105,23 @@ def layer_overhead(
         mean_ns=float(host.mean()),
         p90_ns=float(np.quantile(host, 0.9)),
         decision_ns=float(decisions.median()),
-        queued={name: count / (len(host) * model.layers) for name, count in sorted(queued.items())},
+        between_ns=float(np.median(between[WARM_UP:])),
     )
 
 
-def _start_pass(core: EngineCore, replay: Replay, start: int, gamma: int) -> Window:
-    request = replay.request_ids[0]
+def _start_pass(core: EngineCore, replay: Replay, start: int, gamma: int) -> tuple[Window, int]:
+    """The pass, and processor time in ns up to its first layer."""
+    request, listener = replay.request_ids[0], core.listener
     token = int(replay.window(request, start, 0).tokens[0])
-    window = replay.window(request, start, core.listener.start_pass(token, gamma))
+    begin = time.thread_time_ns()
+    chosen = listener.start_pass(token, gamma)
+    spent = time.thread_time_ns() - begin
+    window = replay.window(request, start, chosen)
+    begin = time.thread_time_ns()
     for step in range(window.gamma):
-        core.listener.draft_step(step, int(window.tokens[step + 1]), 0.0)
-    core.listener.before_verify(window.tokens.tolist())
-    return window
+        listener.draft_step(step, int(window.tokens[step + 1]), 0.0)
+    listener.before_verify(window.tokens.tolist())
+    return window, spent + time.thread_time_ns() - begin
 
 
 def _layers(core: EngineCore, window: Window) -> float:
@@ -185,15 +167,20 @@ def against_a_pass(setup: Setup, names: Sequence[str], passes: int) -> dict[str,
     """
     found: dict[str, Any] = {}
     replay = setup.replay("code", 1)
+    settings, layers = setup.settings(dtype="float32"), setup.shape.layers
     for name in names:
-        policy, costs = POLICIES[name], setup.costs()
-        one = layer_overhead(replay, policy(), costs, setup.settings(dtype="float32"), passes)
+        policy, costs, device = POLICIES[name], setup.costs(), IdleDevice()
+        whole = layer_overhead(device, replay, policy(), costs, settings, passes)
+        driver = layer_overhead(BareDevice(), replay, policy(), costs, settings, passes)
         figures = metrics(simulate_compiled(replay, policy(), costs, _playing(setup)))
         pass_ns = figures.decode_seconds * 1e9 / figures.passes
         found[name] = {
-            **asdict(one),
+            **asdict(whole),
+            "driver": asdict(driver),
+            "queued": {what: count / whole.layers for what, count in sorted(device.queued.items())},
             "simulated_pass_ns": pass_ns,
-            "share_of_pass": one.median_ns * setup.shape.layers / pass_ns,
+            "share_of_pass": whole.median_ns * layers / pass_ns,
+            "driver_share_of_pass": driver.median_ns * layers / pass_ns,
         }
     return found
 
@@ -234,17 +221,16 @@ def main() -> int:
     write_atomically(given.out, json.dumps(found, indent=1).encode())
     for name, one in found["policies"].items():
         print(
-            f"{name:10}{one['median_ns'] / 1e3:8.0f} us a layer, session and policy "
-            f"{one['decision_ns'] / 1e3:.0f} us; {one['share_of_pass']:.1%} of a simulated pass"
+            f"{name:10}{one['median_ns'] / 1e3:5.0f} us a layer ({one['share_of_pass']:.1%} of a "
+            f"simulated pass), {one['driver']['median_ns'] / 1e3:.0f} us "
+            f"({one['driver_share_of_pass']:.1%}) without the stand-in's queueing, of it "
+            f"session and policy {one['driver']['decision_ns'] / 1e3:.0f} us; beside the layers "
+            f"{one['driver']['between_ns'] / 1e6:.1f} ms a pass"
         )
     for name, one in found["link"].items():
         shares = f"{one['busy_share']:.1%}, simulated {one['simulated_busy_share']:.1%}"
         print(f"{name:24}link busy {shares}")
     return 0
-
-
-def _nothing() -> None:
-    """The work that is not done."""
 
 
 if __name__ == "__main__":

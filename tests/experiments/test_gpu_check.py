@@ -129,7 +129,7 @@ def test_the_idle_device_does_no_work() -> None:
 
 def test_overhead_counts_what_a_layer_queues() -> None:
     replay = SMALL.replay("code", 1)
-    one = layer_overhead(replay, lru_fetch(), SMALL.costs(), SMALL.settings(), passes=2)
+    one = layer_overhead(device, replay, lru_fetch(), SMALL.costs(), SMALL.settings(), passes=2)
     assert one.layers == 4 and 0 < one.median_ns < 1e9 and one.decision_ns > 0
     assert one.queued["work"] >= 1 and one.queued["event"] == 1  # the sum, and the router's choice
 
