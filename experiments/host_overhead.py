@@ -10,8 +10,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -75,46 +76,58 @@ def layer_overhead(
     passes: int,
 ) -> Overhead:
     """Over some decode passes of the first request of `replay`, on a device that does no work."""
+    core, taken = idle_core(device, replay, policy, costs, settings), []
+    for number, times in enumerate(islice(played(core, replay), WARM_UP + passes)):
+        if number >= WARM_UP:
+            taken.append(times)
+        elif isinstance(device, IdleDevice):
+            device.queued.clear()
+    core.close()
+    table = core.runlog().layers
+    table = table[table["pass_index"] >= WARM_UP]
+    host, between = np.array(taken).T
+    decisions = table["decision_ns"] + table["leave_decision_ns"]
+    return Overhead(
+        layers=len(host) * replay.model.layers,
+        median_ns=float(np.median(host)),
+        mean_ns=float(host.mean()),
+        p90_ns=float(np.quantile(host, 0.9)),
+        decision_ns=float(decisions.median()),
+        between_ns=float(np.median(between)),
+    )
+
+
+def idle_core(
+    device: StandIn, replay: Replay, policy: Any, costs: CostTable, settings: EngineSettings
+) -> EngineCore:
+    """A core whose experts are tiny: only their number is that of the model."""
     model = replay.model
     layout = ExpertLayout(model.layers, model.experts, HIDDEN, WIDTH, torch.float32)
     arena = HostArena(layout, torch.zeros(layout.total, layout.row_bytes, dtype=torch.uint8))
     none = NextLayers([], 0, model.top_k)
     parts = ModelParts(model.name, model.top_k, arena, activated(functional.silu), none)
-    core = EngineCore(parts, device, policy, costs, settings, None)
-    spent: list[float] = []
-    between: list[float] = []
+    return EngineCore(parts, device, policy, costs, settings, None)
+
+
+def played(core: EngineCore, replay: Replay) -> Iterator[tuple[float, float]]:
+    """Play pass after pass of the first request: ns of a layer, and beside the layers, of each."""
     start = replay.first(replay.request_ids[0])
     core.listener.start_forced_request(0, start)
-    for number in range(WARM_UP + passes):
-        if isinstance(device, IdleDevice) and number == WARM_UP:
-            device.queued.clear()
-        window, before = _start_pass(core, replay, start, settings.gamma)
-        spent.append(_layers(core, window))
+    while True:
+        window, before = _start_pass(core, replay, start)
+        layer = _layers(core, window)
         begin = time.thread_time_ns()
         core.listener.end_pass(window.accepted, [0] * window.committed)
-        between.append(before + time.thread_time_ns() - begin)
+        yield layer, before + time.thread_time_ns() - begin
         start += window.committed
-    core.close()
-    table = core.runlog().layers
-    table = table[table["pass_index"] >= WARM_UP]
-    host = np.array(spent[WARM_UP:])
-    decisions = table["decision_ns"] + table["leave_decision_ns"]
-    return Overhead(
-        layers=len(host) * model.layers,
-        median_ns=float(np.median(host)),
-        mean_ns=float(host.mean()),
-        p90_ns=float(np.quantile(host, 0.9)),
-        decision_ns=float(decisions.median()),
-        between_ns=float(np.median(between[WARM_UP:])),
-    )
 
 
-def _start_pass(core: EngineCore, replay: Replay, start: int, gamma: int) -> tuple[Window, int]:
+def _start_pass(core: EngineCore, replay: Replay, start: int) -> tuple[Window, int]:
     """The pass, and processor time in ns up to its first layer."""
     request, listener = replay.request_ids[0], core.listener
     token = int(replay.window(request, start, 0).tokens[0])
     begin = time.thread_time_ns()
-    chosen = listener.start_pass(token, gamma)
+    chosen = listener.start_pass(token, core.session.shape.gamma_max)
     spent = time.thread_time_ns() - begin
     window = replay.window(request, start, chosen)
     begin = time.thread_time_ns()

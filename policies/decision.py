@@ -11,6 +11,13 @@ DEMAND = 0
 STREAMED = 1
 PREFETCH = 2
 
+# What decisions without experts or without copies share; read-only, since they are in all logs.
+NO_EXPERTS = np.zeros(0, np.int32)
+NO_PLACEMENT = np.zeros(0, np.int8)
+NO_HITS = np.zeros(0, np.uint8)
+for _shared in (NO_EXPERTS, NO_PLACEMENT, NO_HITS):
+    _shared.flags.writeable = False
+
 
 class StartedCopy(NamedTuple):
     """A copy that enters the link now. `slot` >= slots means staging buffer `slot - slots`; kind

@@ -14,7 +14,16 @@ from policies import records
 from policies.api import NEEDS, Policy, Routing, Shape
 from policies.composed import ComposedPolicy
 from policies.costs import CostTable
-from policies.decision import DEMAND, PREFETCH, STREAMED, Decision, StartedCopy
+from policies.decision import (
+    DEMAND,
+    NO_EXPERTS,
+    NO_HITS,
+    NO_PLACEMENT,
+    PREFETCH,
+    STREAMED,
+    Decision,
+    StartedCopy,
+)
 from policies.errors import UserError
 from policies.foreign import ForeignPolicy
 from policies.ledger import OK, new_ledger
@@ -79,8 +88,11 @@ class Session:
         self.landed = 0
         self.gamma = 0
         policy.reset(shape, costs)
+        needs = policy.needs
+        self._reads_mass, self._reads_tokens = "router_mass" in needs, "draft_tokens" in needs
+        self._reads_ahead = any(need.startswith("next_layer") for need in needs)
         self._packed_state: Any = None
-        self._foreign = None
+        self._foreign: ForeignPolicy | None = None
         if not isinstance(policy, ComposedPolicy):
             if not isinstance(policy, Policy):
                 raise UserError(f"{type(policy).__name__} is not a policy: see policies.api.Policy")
@@ -104,13 +116,14 @@ class Session:
         """After draft step `step` (0-based) proposed `token`: prefetch only."""
         slots, generations = self._landed()
         left = (self.gamma - 1 - step) * self.costs.draft_step_ns
-        if self._foreign:
+        if self._foreign is not None:
             code, view = self._foreign.draft_step(step, token, left, slots, generations)
         else:
-            if "draft_tokens" in self.policy.needs:
+            if self._reads_tokens:
                 self.policy.note_token(token)
             code, view = records.draft_step(self._packed(), left, slots, generations, len(slots))
-        return self._finish(code, view, f"draft step {step}", layer=-1)
+        self._check(code, "draft step", step)
+        return self._decided(view, NO_EXPERTS, NO_EXPERTS, NO_PLACEMENT, NO_HITS)
 
     def enter_layer(self, routing: Routing) -> Decision:
         """Routing of a layer is known: place every active expert, start demand copies and
@@ -118,28 +131,37 @@ class Session:
         slots, generations = self._landed()
         experts = np.ascontiguousarray(routing.experts, np.int32)
         weights, predicted = NO_WEIGHTS, NO_PREDICTION
-        if routing.weights is not None and "router_mass" in self.policy.needs:
+        if self._reads_mass and routing.weights is not None:
             weights = np.ascontiguousarray(routing.weights, np.float64)
-        if routing.predicted is not None and any("next" in need for need in self.policy.needs):
+        if self._reads_ahead and routing.predicted is not None:
             predicted = np.ascontiguousarray(routing.predicted, np.int32)
-        arguments = (routing.layer, experts, weights, predicted, slots, generations)
-        if self._foreign:
-            code, view = self._foreign.enter_layer(routing, *arguments[1:])
+        if self._foreign is not None:
+            code, view = self._foreign.enter_layer(
+                routing, experts, weights, predicted, slots, generations
+            )
         else:
             code, view = records.enter_layer(
                 self._packed(), routing.layer, self.shape.staging, self.shape.launch_early,
-                *arguments[1:], len(slots),
+                experts, weights, predicted, slots, generations, len(slots),
             )  # fmt: skip
-        return self._finish(code, view, f"layer {routing.layer}", layer=routing.layer)
+        self._check(code, "layer", routing.layer)
+        observation = self.observation
+        active = observation.active[: observation.size[0]].copy()
+        index = active.astype(np.intp)  # numpy would convert it for each of the three
+        return self._decided(
+            view, active, observation.counts[index], self.plan.placement[index],
+            observation.ready[index],
+        )  # fmt: skip
 
     def leave_layer(self, layer: int) -> Decision:
         """The layer has joined: its readers are gone; prefetch only."""
         slots, generations = self._landed()
-        if self._foreign:
+        if self._foreign is not None:
             code, view = self._foreign.leave_layer(layer, slots, generations)
         else:
             code, view = records.leave_layer(self._packed(), layer, slots, generations, len(slots))
-        return self._finish(code, view, f"end of layer {layer}", layer=-1)
+        self._check(code, "end of layer", layer)
+        return self._decided(view, NO_EXPERTS, NO_EXPERTS, NO_PLACEMENT, NO_HITS)
 
     def end_pass(self, accepted: int) -> None:
         """The pass is over; `accepted` of its gamma drafted tokens were committed."""
@@ -158,6 +180,8 @@ class Session:
 
     def _landed(self) -> tuple[np.ndarray, np.ndarray]:
         slots, generations = self.backend.landed()
+        if not len(slots):
+            return NO_SLOTS, NO_SLOTS
         self.landed += len(slots)
         # Contiguous: a strided array would be another type, and every kernel compiled twice.
         return (
@@ -165,43 +189,52 @@ class Session:
             np.ascontiguousarray(generations, np.int64),
         )
 
-    def _finish(self, code: int, view: int, where: str, layer: int) -> Decision:
+    def _check(self, code: int, where: str, number: int) -> None:
         if code != OK:
-            raise refusal(self.policy.name, self.shape, where, code, self.plan)
-        copies = self._start_copies()
-        plan, observation = self.plan, self.observation
-        active = observation.active[: observation.size[0] if layer >= 0 else 0].copy()
-        demand, prefetches = int(plan.size[0]), int(plan.size[1])
+            raise refusal(self.policy.name, self.shape, f"{where} {number}", code, self.plan)
+
+    def _decided(
+        self, view: int, active: np.ndarray, counts: np.ndarray, placement: np.ndarray,
+        hit: np.ndarray,
+    ) -> Decision:  # fmt: skip
+        """The plan as data, its copies started."""
+        plan = self.plan
+        demand, prefetches = plan.size.tolist()
+        credits = int(plan.credits[0]) + prefetches
+        if not demand and not prefetches:  # nearly all ends of layers: nothing to convert
+            return Decision(
+                int(view), self.landed, credits, active, counts, placement, hit,
+                NO_EXPERTS, NO_EXPERTS, NO_EXPERTS, NO_EXPERTS, (),
+            )  # fmt: skip
+        fetched, into = plan.demand_expert[:demand].copy(), plan.demand_slot[:demand].copy()
+        ahead = plan.prefetch_expert[:prefetches].copy()
+        ahead_into = plan.prefetch_slot[:prefetches].copy()
+        copies = self._start_copies(
+            fetched.tolist(), into.tolist(), ahead.tolist(), ahead_into.tolist()
+        )
         return Decision(
-            int(view), self.landed, int(plan.credits[0]) + prefetches, active,
-            observation.counts[active], plan.placement[active], observation.ready[active],
-            plan.demand_expert[:demand].copy(), plan.demand_slot[:demand].copy(),
-            plan.prefetch_expert[:prefetches].copy(), plan.prefetch_slot[:prefetches].copy(),
-            copies,
+            int(view), self.landed, credits, active, counts, placement, hit,
+            fetched, into, ahead, ahead_into, copies,
         )  # fmt: skip
 
-    def _start_copies(self) -> tuple[StartedCopy, ...]:
-        plan, generation = self.plan, self.ledger.slot_generation
-        copies = []
-        streams = 0
-        for place in range(int(plan.size[0])):
-            slot = int(plan.demand_slot[place])
+    def _start_copies(
+        self, demand: list[int], into: list[int], prefetch: list[int], prefetch_into: list[int]
+    ) -> tuple[StartedCopy, ...]:
+        generation, staging = self.ledger.slot_generation, self.shape.staging
+        copies, streams = [], 0
+        for expert, slot in zip(demand, into, strict=True):
             if slot == IN_FLIGHT:
                 continue
             kind = DEMAND
             if slot == STAGING:
-                slot = self.shape.slots + streams % self.shape.staging
+                slot = self.shape.slots + streams % staging
                 streams += 1
                 kind = STREAMED
                 generation[slot] += 1
-            copies.append(
-                StartedCopy(int(plan.demand_expert[place]), slot, int(generation[slot]), kind)
-            )
-        for place in range(int(plan.size[1])):
-            slot = int(plan.prefetch_slot[place])
-            copies.append(
-                StartedCopy(int(plan.prefetch_expert[place]), slot, int(generation[slot]), PREFETCH)
-            )
+            copies.append(StartedCopy(expert, slot, int(generation[slot]), kind))
+        for expert, slot in zip(prefetch, prefetch_into, strict=True):
+            copies.append(StartedCopy(expert, slot, int(generation[slot]), PREFETCH))
+        start = self.backend.start_copy
         for copy in copies:
-            self.backend.start_copy(*copy)
+            start(*copy)
         return tuple(copies)

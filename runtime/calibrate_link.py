@@ -12,7 +12,6 @@ from runtime.expert_math import Gating
 from runtime.host_arena import HostArena
 from runtime.pace import Pace
 from runtime.random_model import RandomModel
-from runtime.row_groups import RowGroup
 from runtime.worker import Job
 
 SMALLEST, LARGEST = 4 * 1024, 64 * 1024 * 1024
@@ -81,11 +80,10 @@ class _Load:
     def keep_busy(self) -> None:
         """Some experts more, where fewer than that are queued."""
         self._jobs = [job for job in self._jobs if not job.end_ns]
-        group = RowGroup(torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
         while len(self._jobs) < AT_ONCE:
             keys = [(self._turn + key) % self._total for key in range(8)]
             self._turn += len(keys)
-            self._jobs.append(self._lane.submit(self._hidden, keys, [group] * len(keys), 0))
+            self._jobs.append(self._lane.submit(self._hidden, 1, keys, [[0]] * len(keys), 0))
 
     def stop(self) -> None:
         """Drop what is queued."""

@@ -7,7 +7,6 @@ import torch
 from runtime.expert_math import Gating, expert_rows
 from runtime.host_arena import HostArena
 from runtime.pace import Pace
-from runtime.row_groups import RowGroup
 from runtime.worker import Job, Worker
 
 
@@ -21,23 +20,24 @@ class CpuExperts:
     def submit(
         self,
         hidden: torch.Tensor,
+        top_k: int,
         experts: Sequence[int],
-        groups: Sequence[RowGroup],
+        choices: Sequence[Sequence[int]],
         since_ns: int,
     ) -> Job:
-        """Queue experts (flat keys) on their rows of `hidden` (host memory, [rows, H]), decided at
-        `since_ns`.
+        """Queue experts (flat keys), decided at `since_ns`, on rows of `hidden` (host memory,
+        [rows, H]): each expert on those of its choices, row * top_k + place.
 
-        The job's result is [n, H], the groups one after the other, in new memory: nobody can still
-        be reading an older result there.
+        The job's result is [n, H], one row per choice in the order given, in new memory: nobody
+        can still be reading an older result there.
         """
 
         def compute() -> torch.Tensor:
             arena, results, begin = self._arena, [], self._pace.cpu_begin(since_ns)
-            for expert, group in zip(experts, groups, strict=True):
-                weights = arena.weights(expert)
-                results.append(expert_rows(hidden[group.rows], weights, self._gating))
-            self._pace.cpu_experts(begin, [len(group.rows) for group in groups])
+            for expert, chosen in zip(experts, choices, strict=True):
+                rows = torch.tensor([choice // top_k for choice in chosen])
+                results.append(expert_rows(hidden[rows], arena.weights(expert), self._gating))
+            self._pace.cpu_experts(begin, [len(chosen) for chosen in choices])
             return torch.cat(results)
 
         return self._worker.submit(compute)

@@ -36,9 +36,11 @@ def expert_rows(hidden: torch.Tensor, weights: ExpertWeights, gating: Gating) ->
     return _project(gated, weights.down, weights.down_scale, weights.down_bias)
 
 
-def combine(contributions: torch.Tensor) -> torch.Tensor:
-    """[rows, k, H] -> [rows, H]: summed in the router's order, wherever each was computed."""
-    return contributions.sum(dim=1)
+def combine(contributions: torch.Tensor, output: torch.Tensor | None = None) -> torch.Tensor:
+    """[rows, k, H] -> [rows, H]: summed in the router's order, wherever each was computed. `output`
+    takes the sum, where given.
+    """
+    return torch.sum(contributions, dim=1, out=output)
 
 
 def _project(

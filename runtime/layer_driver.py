@@ -1,6 +1,6 @@
 """Runs a target's MoE layers: asks the session, executes its plan, logs. The prompt bypasses it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,13 +17,12 @@ from runtime.next_layers import NextLayers
 from runtime.observed_session import ObservedSession
 from runtime.pace import Pace
 from runtime.router_message import RouterChannel, RouterMessage
-from runtime.row_groups import group_rows
+from runtime.row_groups import group_choices
 from runtime.slot_table import SlotTable
 from runtime.transfers import Transfers
 
 
-@dataclass(frozen=True)
-class _Unsettled:
+class _Unsettled(NamedTuple):
     """A layer that was queued; when its lanes worked is not known yet."""
 
     layer: int
@@ -91,7 +90,7 @@ class LayerDriver:
     def _read_prompt(self, inputs: LayerInputs) -> torch.Tensor:
         hidden = inputs.hidden
         message = self._router.post(inputs.experts, inputs.weights, None, hidden).wait()
-        groups = group_rows(message.experts)
+        groups = group_choices(message.experts)
         self._transfers.where(self._log.pass_index, inputs.layer)
         session = self._observed.session
         work = prefill_work(inputs.layer, groups, self._costs, session, self._transfers)
@@ -107,7 +106,7 @@ class LayerDriver:
         started = self._start_early(inputs) if self._early else None
         message = posted.wait()
         since_ns = self.settle()
-        groups = group_rows(message.experts)
+        groups = group_choices(message.experts)
         if started is None:
             observed.snapshot(since_ns)
         else:

@@ -1,8 +1,7 @@
 """Computes one MoE layer on its lanes, then adds the contributions in a fixed order."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,10 +11,9 @@ from runtime.device import COMPUTE, Device
 from runtime.expert_math import combine
 from runtime.lane_times import LaneEvents
 from runtime.layer_inputs import LayerInputs
-from runtime.layer_work import Held, LayerWork
-from runtime.message_ring import HostRing, send_to_device
+from runtime.layer_work import LayerWork
+from runtime.message_ring import HostRing, write_to_device
 from runtime.pace import Pace
-from runtime.row_groups import RowGroup
 from runtime.slot_kernels import NOWHERE, SlotKernel
 from runtime.slots import slot_name
 from runtime.transfers import Transfers
@@ -23,13 +21,13 @@ from runtime.worker import Job
 
 RING = 4
 CAPACITY = 64 * 1024
+INDEX = torch.int64  # of choices, row * top_k + place
 
 
-@dataclass(frozen=True)
-class Started:
-    """Residents that were queued before the decision: `table` int32 [experts] says which."""
+class Started(NamedTuple):
+    """Residents that were queued before the decision: `table` says which, slot by expert."""
 
-    table: np.ndarray
+    table: Mapping[int, int]
     event: Any
 
 
@@ -52,54 +50,54 @@ class LayerExecutor:
         self._tables = HostRing(device, RING, CAPACITY, "slot table")
         self._results = HostRing(device, RING, CAPACITY, "CPU result")
 
-    def start(self, inputs: LayerInputs, table: np.ndarray) -> Started:
+    def start(self, inputs: LayerInputs, table: Mapping[int, int]) -> Started:
         """Queue whatever the router chose among the experts in `table`, whoever that is."""
         (slot_of,) = self._upload([table])
         return Started(table, self._queue(inputs, slot_of, None, ()))
 
     def chosen(self, started: Started, active: Iterable[int]) -> None:
         """The router chose the experts `active`: those of them in the table are being read."""
-        slots = [int(started.table[expert]) for expert in active]
-        slots = [slot for slot in slots if slot != NOWHERE]
-        self._device.has_read(started.event, [slot_name(slot) for slot in slots])
-        for slot in slots:
-            self._transfers.read(slot, started.event)
+        table = started.table
+        slots = [table[expert] for expert in active if expert in table]
+        self._device.has_read(started.event, map(slot_name, slots))
+        self._transfers.read_all(slots, started.event)
 
     def execute(
         self,
         work: LayerWork,
         inputs: LayerInputs,
         hidden_on_host: torch.Tensor,
-        groups: Mapping[int, RowGroup],
+        groups: Mapping[int, Sequence[int]],
         since_ns: int,
         started: Started | None = None,
     ) -> tuple[torch.Tensor, LaneEvents]:
-        """The layer's output [rows, H] and the events of its lanes; decided at `since_ns`."""
+        """The layer's output [rows, H] and the events of its lanes; decided at `since_ns`. groups:
+        choices by expert.
+        """
         device, compute, base = self._device, self._compute, work.layer * self._experts
-        job = None
+        job, choices = None, [groups[expert] for expert in work.cold]
         if work.cold:
             keys = [base + expert for expert in work.cold]
-            of_each = [groups[expert] for expert in work.cold]
-            job = self._cpu.submit(hidden_on_host, keys, of_each, since_ns)
+            top_k = inputs.experts.shape[1]
+            job = self._cpu.submit(hidden_on_host, top_k, keys, choices, since_ns)
         lane = [] if started is None else _checked(started, work, groups)
         parts = [] if started is not None or not work.residents else [work.residents]
-        parts += [(held,) for held in work.arrivals]
-        tables = self._upload([self._table(part) for part in parts])
-        for part, slot_of in zip(parts, tables, strict=True):
-            for held in part if part is not work.residents else ():
-                device.wait(compute, self._transfers.event_of(held.slot, base + held.expert))
-            numbers = [held.expert for held in part]
-            event = self._queue(inputs, slot_of, numbers, [held.slot for held in part])
-            for held in part:
-                self._transfers.read(held.slot, event)
+        parts += [{held.expert: held.slot} for held in work.arrivals]
+        for part, slot_of in zip(parts, self._upload(parts), strict=True):
+            if part is not work.residents:
+                for expert, slot in part.items():
+                    device.wait(compute, self._transfers.event_of(slot, base + expert))
+            slots = part.values()
+            event = self._queue(inputs, slot_of, list(part), slots)
+            self._transfers.read_all(slots, event)
             lane.append(event)
         if job is not None:
-            self._place(job, [groups[expert] for expert in work.cold], inputs)
+            self._place(job, choices, inputs)
         output = torch.empty_like(inputs.hidden)
 
         def add() -> None:
             scale = inputs.weights.unsqueeze(-1).to(output.dtype)
-            output.copy_(combine(inputs.contributions * scale))
+            combine(inputs.contributions * scale, output)
 
         join = device.run(compute, add)
         device.join(compute)
@@ -110,62 +108,60 @@ class LayerExecutor:
         inputs: LayerInputs,
         slot_of: torch.Tensor,
         numbers: Sequence[int] | None,
-        slots: Sequence[int],
+        slots: Iterable[int],
     ) -> Any:
         return self._device.run(
             self._compute,
             lambda: self._kernel.compute(
                 inputs.hidden, inputs.experts, slot_of, inputs.contributions, numbers
             ),
-            reads=[slot_name(slot) for slot in slots],
+            reads=map(slot_name, slots),
         )
 
-    def _table(self, part: Sequence[Held]) -> np.ndarray:
-        table = np.full(self._experts, NOWHERE, np.int32)
-        for held in part:
-            table[held.expert] = held.slot
-        return table
-
-    def _upload(self, tables: Sequence[np.ndarray]) -> Sequence[torch.Tensor]:
-        """All tables of a step to the device at once: int32 [n, experts]."""
+    def _upload(self, tables: Sequence[Mapping[int, int]]) -> Sequence[torch.Tensor]:
+        """All tables of a step to the device at once: int32 [experts] each."""
         if not tables:
             return ()
-        values = torch.from_numpy(np.stack(tables))
-        arrived = torch.empty_like(values, device=self._device.torch_device)
-        send_to_device(self._device, self._tables, values, arrived, self._compute)
+        shape = (len(tables), self._experts)
+
+        def write(buffer: torch.Tensor) -> None:
+            values = buffer.numpy().view(np.int32).reshape(shape)
+            values.fill(NOWHERE)
+            for row, table in zip(values, tables, strict=True):
+                row[list(table)] = list(table.values())
+
+        arrived = torch.empty(shape, dtype=torch.int32, device=self._device.torch_device)
+        write_to_device(self._device, self._tables, write, arrived, self._compute)
         return arrived.unbind()
 
-    def _place(self, job: Job, groups: Sequence[RowGroup], inputs: LayerInputs) -> None:
+    def _place(self, job: Job, choices: Sequence[Sequence[int]], inputs: LayerInputs) -> None:
         """Queue the results of the CPU lane, [n, H], into the contributions."""
         results: torch.Tensor = job.result()
         self._pace.returned(job.end_ns)
-        where = torch.stack(
-            [torch.cat([group.rows for group in groups]), torch.cat([g.places for g in groups])]
-        )
+        numbers = [choice for group in choices for choice in group]
+        split = len(numbers) * INDEX.itemsize
+
         # One message: an index that comes from ordinary host memory would stop the device.
-        payload = torch.cat([_as_bytes(where), _as_bytes(results)])
-        arrived = torch.empty_like(payload, device=self._device.torch_device)
-        send_to_device(self._device, self._results, payload, arrived, self._compute)
-        indices, values = arrived.split([where.nbytes, results.nbytes])
-        rows, places = indices.view(torch.int64).view(2, -1).unbind()
-        values = values.view(results.dtype).view(results.shape)
+        def write(buffer: torch.Tensor) -> None:
+            buffer.numpy()[:split].view(np.int64)[:] = numbers
+            buffer[split:].view(results.dtype).view(results.shape).copy_(results)
+
+        arrived = torch.empty(
+            split + results.nbytes, dtype=torch.uint8, device=self._device.torch_device
+        )
+        write_to_device(self._device, self._results, write, arrived, self._compute)
+        index = arrived[:split].view(INDEX)
+        values = arrived[split:].view(results.dtype).view(results.shape)
 
         def place() -> None:
-            inputs.contributions[rows, places] = values
+            inputs.contributions.flatten(0, 1).index_copy_(0, index, values)
 
         self._device.run(self._compute, place)
 
 
-def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().view(-1).view(torch.uint8)
-
-
-def _checked(started: Started, work: LayerWork, groups: Mapping[int, RowGroup]) -> list[Any]:
+def _checked(started: Started, work: LayerWork, groups: Mapping[int, Any]) -> list[Any]:
     """The plan must keep to what runs already; the session sees to that."""
-    planned = {(held.expert, held.slot) for held in work.residents}
-    running = {(e, int(started.table[e])) for e in groups if started.table[e] != NOWHERE}
-    if planned != running:
-        raise RuntimeError(
-            f"layer {work.layer}: started early {sorted(running)}, planned {sorted(planned)}"
-        )
+    running = {expert: slot for expert, slot in started.table.items() if expert in groups}
+    if work.residents != running:
+        raise RuntimeError(f"layer {work.layer}: started early {running}, planned {work.residents}")
     return [started.event] if running else []

@@ -1,12 +1,11 @@
 """What every lane of one layer reads, and where each puts its results."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 
-@dataclass(frozen=True)
-class LayerInputs:
+class LayerInputs(NamedTuple):
     """hidden [rows, H], experts int [rows, k], weights [rows, k], all on the device.
 
     contributions [rows, k, H]: what each chosen expert gave, filled by the lanes.
@@ -24,5 +23,5 @@ def layer_inputs(
 ) -> LayerInputs:
     """With room for the contributions."""
     rows, top_k = experts.shape
-    empty = hidden.new_empty(rows, top_k, hidden.shape[1])
+    empty = torch.empty((rows, top_k, hidden.shape[1]), dtype=hidden.dtype, device=hidden.device)
     return LayerInputs(layer, hidden, experts, weights, empty)

@@ -1,7 +1,7 @@
 """Collects what one pass did and writes it to the run log once the pass is whole."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from policies.decision import Decision
 from runtime.lane_times import LaneTimes
@@ -10,12 +10,21 @@ from traces.runlog import RunLogBuilder
 from traces.runlog_schema import DECODE_PHASE, PREFILL_PHASE
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(NamedTuple):
     """A decision and how long it took, in ns."""
 
     decision: Decision
     spent_ns: int
+
+
+class _Layer(NamedTuple):
+    layer: int
+    t0_ns: int
+    t1_ns: int
+    t2_ns: int
+    entered: Decided
+    times: LaneTimes
+    left: Decided
 
 
 @dataclass
@@ -27,7 +36,7 @@ class _Pass:
     rows: int = 0
     start: int = 0
     draft_end_ns: int = 0
-    layers: list[dict[str, Any]] = field(default_factory=list)
+    layers: list[_Layer] = field(default_factory=list)
     drafts: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -95,39 +104,8 @@ class MeasuredLog:
         left: Decided,
     ) -> None:
         """A finished layer of a decode pass."""
-        enter, leave = entered.decision, left.decision
-        self._running.layers.append(
-            {
-                "layer": layer,
-                "t0_ns": t0_ns,
-                "t1_ns": t1_ns,
-                "t2_ns": t2_ns,
-                "gpu_begin_ns": times.gpu_begin_ns,
-                "gpu_end_ns": times.gpu_end_ns,
-                "gpu_busy_ns": times.gpu_busy_ns,
-                "cpu_begin_ns": times.cpu_begin_ns,
-                "cpu_end_ns": times.cpu_end_ns,
-                "join_ns": times.join_ns,
-                "decision_ns": entered.spent_ns,
-                "leave_decision_ns": left.spent_ns,
-                "view_digest": enter.view,
-                "landed": enter.landed,
-                "credits": enter.credits,
-                "leave_view_digest": leave.view,
-                "leave_landed": leave.landed,
-                "leave_credits": leave.credits,
-                "experts": enter.active,
-                "counts": enter.counts,
-                "placement": enter.placement,
-                "hit": enter.hit,
-                "demand_expert": enter.demand_expert,
-                "demand_slot": enter.demand_slot,
-                "prefetch_expert": enter.prefetch_expert,
-                "prefetch_slot": enter.prefetch_slot,
-                "leave_prefetch_expert": leave.prefetch_expert,
-                "leave_prefetch_slot": leave.prefetch_slot,
-            }
-        )
+        # Taken as they are: a row of the log is made of them once the pass is over.
+        self._running.layers.append(_Layer(layer, t0_ns, t1_ns, t2_ns, entered, times, left))
 
     def copies(self, records: list[CopyRecord]) -> None:
         """Copies that have landed."""
@@ -151,8 +129,8 @@ class MeasuredLog:
         done, self._pass = self._running, None
         for row in done.drafts:
             self.builder.add_draft(pass_index=done.index, **row)
-        for row in done.layers:
-            self.builder.add_layer(pass_index=done.index, **row)
+        for one in done.layers:
+            self._add_layer(done.index, one)
         self.builder.add_pass(
             request=done.request, pass_index=done.index, phase=phase, start_position=done.start,
             gamma=done.gamma, rows=done.rows, accepted=accepted, committed=committed,
@@ -160,6 +138,23 @@ class MeasuredLog:
             warmup=self.warmup,
         )  # fmt: skip
         self._next += 1
+
+    def _add_layer(self, pass_index: int, one: _Layer) -> None:
+        enter, times, leave = one.entered.decision, one.times, one.left.decision
+        self.builder.add_layer(
+            pass_index=pass_index, layer=one.layer,
+            t0_ns=one.t0_ns, t1_ns=one.t1_ns, t2_ns=one.t2_ns,
+            gpu_begin_ns=times.gpu_begin_ns, gpu_end_ns=times.gpu_end_ns,
+            gpu_busy_ns=times.gpu_busy_ns,
+            cpu_begin_ns=times.cpu_begin_ns, cpu_end_ns=times.cpu_end_ns, join_ns=times.join_ns,
+            decision_ns=one.entered.spent_ns, leave_decision_ns=one.left.spent_ns,
+            view_digest=enter.view, landed=enter.landed, credits=enter.credits,
+            leave_view_digest=leave.view, leave_landed=leave.landed, leave_credits=leave.credits,
+            experts=enter.active, counts=enter.counts, placement=enter.placement, hit=enter.hit,
+            demand_expert=enter.demand_expert, demand_slot=enter.demand_slot,
+            prefetch_expert=enter.prefetch_expert, prefetch_slot=enter.prefetch_slot,
+            leave_prefetch_expert=leave.prefetch_expert, leave_prefetch_slot=leave.prefetch_slot,
+        )  # fmt: skip
 
     def forget_unfinished(self) -> None:
         """Drop the rows of a pass that was interrupted while it was being written down."""

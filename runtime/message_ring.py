@@ -4,7 +4,7 @@ A copy reads its source and writes its destination when it executes, not when it
 buffer has the event of its last copy: it is neither refilled nor read before that.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import torch
@@ -97,9 +97,27 @@ def send_to_device(
     device: Device, ring: HostRing, payload: torch.Tensor, dst: torch.Tensor, stream: Any
 ) -> Any:
     """Queue a copy of `payload` (host memory, may change at once) to `dst`; returns its event."""
-    place, buffer = ring.next_free(payload.numel() * payload.element_size())
-    device.note(None, writes=(ring.buffer_name(place),))
-    buffer.copy_(payload.contiguous().view(-1).view(torch.uint8))
-    event = device.copy_small(dst, buffer, stream, reads=(ring.buffer_name(place),))
+
+    def write(buffer: torch.Tensor) -> None:
+        buffer.copy_(payload.contiguous().view(-1).view(torch.uint8))
+
+    return write_to_device(device, ring, write, dst, stream)
+
+
+def write_to_device(
+    device: Device,
+    ring: HostRing,
+    write: Callable[[torch.Tensor], None],
+    dst: torch.Tensor,
+    stream: Any,
+) -> Any:
+    """Let `write` fill a buffer uint8 [bytes of dst] of the ring, and queue its copy to `dst`;
+    returns the event.
+    """
+    place, buffer = ring.next_free(dst.nbytes)
+    name = (ring.buffer_name(place),)
+    device.note(None, writes=name)
+    write(buffer)
+    event = device.copy_small(dst, buffer, stream, reads=name)
     ring.in_use_until(place, event)
     return event

@@ -5,9 +5,8 @@ such argument.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,8 +33,7 @@ _SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(NamedTuple):
     """One call of a session.
 
     call: which; number: pass, draft step, layer, or accepted tokens; token: last committed or

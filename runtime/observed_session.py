@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from policies.api import Routing
-from policies.decision import Decision
 from policies.session import Session
 from runtime import observations as calls
 from runtime.measured_log import Decided
@@ -44,11 +43,12 @@ class ObservedSession:
     def draft_step(self, pass_index: int, step: int, token: int) -> Decided:
         """After draft step `step` of the pass."""
         self._publish()
-        decided = self._ask(pass_index, NO_LAYER, lambda: self.session.draft_step(step, token))
-        self.observations.append(
-            Observation(calls.DRAFT_STEP, step, token, decided.decision.landed)
-        )
-        return decided
+        self._transfers.where(pass_index, NO_LAYER)
+        begin = self._clock_ns()
+        decision = self.session.draft_step(step, token)
+        spent = self._clock_ns() - begin
+        self.observations.append(Observation(calls.DRAFT_STEP, step, token, decision.landed))
+        return Decided(decision, spent)
 
     def snapshot(self, since_ns: int) -> None:
         """The coming `enter_layer` is to see what had landed at `since_ns`, when the layer before,
@@ -59,38 +59,32 @@ class ObservedSession:
 
     def enter_layer(self, pass_index: int, routing: Routing) -> Decided:
         """The routing of a layer is known."""
-        decided = self._ask(pass_index, routing.layer, lambda: self.session.enter_layer(routing))
+        self._transfers.where(pass_index, routing.layer)
+        begin = self._clock_ns()
+        decision = self.session.enter_layer(routing)
+        spent = self._clock_ns() - begin
         self.observations.append(
             Observation(
-                calls.ENTER_LAYER,
-                routing.layer,
-                landed=decided.decision.landed,
-                experts=routing.experts,
-                weights=routing.weights,
-                predicted=routing.predicted,
+                calls.ENTER_LAYER, routing.layer, 0, decision.landed, (),
+                routing.experts, routing.weights, routing.predicted,
             )
-        )
-        return decided
+        )  # fmt: skip
+        return Decided(decision, spent)
 
     def leave_layer(self, pass_index: int, layer: int) -> Decided:
         """The layer has joined."""
         self._publish()
-        decided = self._ask(pass_index, layer, lambda: self.session.leave_layer(layer))
-        self.observations.append(
-            Observation(calls.LEAVE_LAYER, layer, landed=decided.decision.landed)
-        )
-        return decided
+        self._transfers.where(pass_index, layer)
+        begin = self._clock_ns()
+        decision = self.session.leave_layer(layer)
+        spent = self._clock_ns() - begin
+        self.observations.append(Observation(calls.LEAVE_LAYER, layer, 0, decision.landed))
+        return Decided(decision, spent)
 
     def end_pass(self, accepted: int) -> None:
         """The pass accepted that many drafts."""
         self.observations.append(Observation(calls.END_PASS, accepted))
         self.session.end_pass(accepted)
-
-    def _ask(self, pass_index: int, layer: int, decide: Callable[[], Decision]) -> Decided:
-        self._transfers.where(pass_index, layer)
-        begin = self._clock_ns()
-        decision = decide()
-        return Decided(decision, self._clock_ns() - begin)
 
     def _publish(self) -> None:
         if self._logical:

@@ -12,7 +12,7 @@ from runtime.expert_layout import SAME, layout_of
 from runtime.expert_math import combine, expert_rows
 from runtime.experts import connect, gating_of
 from runtime.host_arena import HostArena, load_arena
-from runtime.row_groups import group_rows
+from runtime.row_groups import group_choices
 from runtime.target_model import TargetModel
 from runtime.target_shell import load_shell
 
@@ -36,10 +36,11 @@ class _Experts:
         self, layer: int, hidden: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
         """See `experts.connect`."""
+        top_k = weights.shape[1]
         contributions = hidden.new_empty(*weights.shape, hidden.shape[1])
-        for number, group in group_rows(experts.numpy()).items():
+        for number, chosen in group_choices(experts.numpy()).items():
             held = self._arena.weights(layer * self._arena.layout.experts + number)
-            contributions[group.rows, group.places] = expert_rows(
-                hidden[group.rows], held, self._gating
-            )
+            choices = torch.tensor(chosen)
+            values = expert_rows(hidden[choices // top_k], held, self._gating)
+            contributions.flatten(0, 1)[choices] = values
         return combine(contributions * weights.unsqueeze(-1).to(hidden.dtype))

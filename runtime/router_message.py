@@ -1,7 +1,7 @@
 """The one message from device to host per layer: what the router chose, for which rows."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,11 +11,11 @@ from runtime.message_ring import HostRing, Message, send_to_host
 
 RING = 4
 CAPACITY = 64 * 1024
+Part = tuple[str, torch.Tensor]
 PAYLOAD = "router payload"  # of all messages: each is read before the next one is packed
 
 
-@dataclass(frozen=True)
-class RouterMessage:
+class RouterMessage(NamedTuple):
     """experts int32 [rows, k]; weights float32 [rows, k]; predicted int32 [h, rows, k] or None;
     hidden [rows, H] in the compute dtype, in host memory, valid until the ring comes round.
     """
@@ -30,30 +30,27 @@ class Posted:
     """A router message on its way. `routed`: event after which the router had chosen."""
 
     def __init__(
-        self,
-        message: Message,
-        packed: torch.Tensor,
-        parts: list[torch.Tensor],
-        predicts: bool,
-        routed: Any,
+        self, message: Message, packed: torch.Tensor, parts: Sequence[Part], routed: Any
     ) -> None:
         self.routed = routed
         self._packed = packed  # freed before it was copied, its memory would be given to others
-        self._message, self._parts, self._predicts = message, parts, predicts
+        self._message, self._parts = message, parts
 
     def wait(self) -> RouterMessage:
         """The message, once it has arrived."""
-        parts = self._parts
-        sizes = [part.numel() * part.element_size() for part in parts]
-        pieces = [
-            piece.view(part.dtype).view(part.shape)
-            for piece, part in zip(self._message.wait().split(sizes), parts, strict=True)
-        ]
+        buffer = self._message.wait()
+        pieces, begin = {}, 0
+        for name, part in self._parts:
+            end = begin + part.nbytes
+            pieces[name] = buffer[begin:end].view(part.dtype).view(part.shape)
+            begin = end
+        predicted = pieces.get("predicted")
+        # Copies, since the buffer will be used again; converted here, where no launch pays for it.
         return RouterMessage(
-            experts=pieces[0].numpy().copy(),
-            weights=pieces[1].numpy().copy(),
-            predicted=pieces[2].numpy().copy() if self._predicts else None,
-            hidden=pieces[-1],
+            experts=pieces["experts"].numpy().astype(np.int32),
+            weights=np.array(pieces["weights"].float().numpy()),
+            predicted=None if predicted is None else predicted.numpy().astype(np.int32),
+            hidden=pieces["hidden"],
         )
 
 
@@ -62,7 +59,7 @@ class RouterChannel:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._stream = device.stream(ROUTER)
+        self._compute, self._stream = device.stream(COMPUTE), device.stream(ROUTER)
         self._ring = HostRing(device, RING, CAPACITY, "router message")
 
     def post(
@@ -73,15 +70,23 @@ class RouterChannel:
         hidden: torch.Tensor,
     ) -> Posted:
         """Pack and send. Shapes as in RouterMessage; all on the device."""
-        device = self._device
-        parts = [experts.to(torch.int32), weights.float(), hidden]
+        device, compute = self._device, self._compute
+        parts = [("experts", experts), ("weights", weights), ("hidden", hidden)]
         if predicted is not None:
-            parts.insert(2, predicted.to(torch.int32))
-        packed = torch.cat([part.contiguous().view(-1).view(torch.uint8) for part in parts])
-        compute = device.stream(COMPUTE)
+            parts.append(("predicted", predicted))
+        parts.sort(key=_itemsize, reverse=True)  # wide numbers first: each is aligned
+        packed = torch.cat([_as_bytes(part) for _, part in parts])
         device.note(compute, writes=(PAYLOAD,))
         routed = device.event()
         device.record(routed, compute)
         device.wait(self._stream, routed)
         message = send_to_host(device, self._ring, packed, self._stream, reads=(PAYLOAD,))
-        return Posted(message, packed, parts, predicted is not None, routed)
+        return Posted(message, packed, parts, routed)
+
+
+def _itemsize(part: Part) -> int:
+    return part[1].itemsize
+
+
+def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(-1).view(torch.uint8)

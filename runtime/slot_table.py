@@ -1,10 +1,7 @@
 """Which slot holds which expert, as the next decision will see it."""
 
-import numpy as np
-
 from policies.ledger import READY
 from policies.session import Session
-from runtime.slot_kernels import NOWHERE
 from runtime.transfers import Transfers
 
 
@@ -16,14 +13,15 @@ class SlotTable:
     def __init__(self, session: Session, transfers: Transfers) -> None:
         self._session, self._transfers = session, transfers
 
-    def of_layer(self, layer: int) -> np.ndarray:
-        """int32 [experts]: slot of each expert of the layer that is READY, else -1."""
+    def of_layer(self, layer: int) -> dict[int, int]:
+        """Slot of each expert (number within the layer) that is READY."""
         ledger, experts = self._session.ledger, self._session.shape.experts
         base = layer * experts
         slots = ledger.expert_slot[base : base + experts]
-        table = np.where((slots >= 0) & (ledger.slot_state[slots] == READY), slots, NOWHERE)
+        (ready,) = ((slots >= 0) & (ledger.slot_state[slots] == READY)).nonzero()
+        table = dict(zip(ready.tolist(), slots[ready].tolist(), strict=True))
         for slot, generation in self._transfers.published():
             expert = int(ledger.slot_expert[slot]) - base
             if ledger.slot_generation[slot] == generation and 0 <= expert < experts:
                 table[expert] = slot
-        return table.astype(np.int32)
+        return table

@@ -27,6 +27,7 @@ class SlotPool:
         self.rows = device.alloc_device((slots + staging, layout.row_bytes), torch.uint8)
         self._last_reader: list[Any] = [None] * (slots + staging)
         self._weights = [layout.weights(row) for row in self.rows]
+        self._bytes = [row[: layout.expert_bytes] for row in self.rows]
 
     def weights(self, slot: int) -> ExpertWeights:
         """Views of all that a slot holds."""
@@ -42,7 +43,7 @@ class SlotPool:
 
     def bytes_of(self, slot: int) -> torch.Tensor:
         """uint8 [expert_bytes]: where a copy into the slot goes."""
-        return self.rows[slot, : self.layout.expert_bytes]
+        return self._bytes[slot]
 
     def was_read(self, slot: int, event: Any) -> None:
         """`event` ends the last work that reads the slot."""
@@ -63,4 +64,5 @@ class SlotPool:
         """Give the memory back: the next engine on the device needs as much again. Nothing may be
         on its way into or out of a slot.
         """
-        self.rows, self._weights = self.rows.new_empty((0, self.layout.row_bytes)), []
+        self.rows = self.rows.new_empty((0, self.layout.row_bytes))
+        self._weights, self._bytes = [], []

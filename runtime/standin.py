@@ -242,6 +242,8 @@ def standin(
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype is torch.uint8 and tensor.dim() == 1 and tensor.is_contiguous():
+        return tensor
     return tensor.view(-1).view(torch.uint8)
 
 

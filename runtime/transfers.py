@@ -5,12 +5,14 @@ and counts as landed only once its own event has happened.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from policies.decision import STREAMED
+from policies.session import NO_SLOTS
 from runtime.device import COPY, Device
 from runtime.host_arena import HostArena
 from runtime.slots import SlotPool, slot_name
@@ -18,8 +20,7 @@ from runtime.slots import SlotPool, slot_name
 NO_LAYER = -1
 
 
-@dataclass(frozen=True)
-class CopyRecord:
+class CopyRecord(NamedTuple):
     """A finished copy. Times in ns on the device's clock; `layer` is -1 while drafting."""
 
     copy_id: int
@@ -35,7 +36,7 @@ class CopyRecord:
     landing_ns: int
 
 
-@dataclass
+@dataclass(slots=True)
 class _Copy:
     copy_id: int
     expert: int
@@ -70,9 +71,12 @@ class Transfers:
 
     def start_copy(self, expert: int, slot: int, generation: int, kind: int) -> None:
         """Put a copy on the link, behind all earlier ones."""
-        where = self._pass_index, self._layer
         issued = self._device.clock_ns()
-        self._waiting.append(_Copy(self._count, expert, slot, generation, kind, *where, issued))
+        self._waiting.append(
+            _Copy(
+                self._count, expert, slot, generation, kind, self._pass_index, self._layer, issued
+            )
+        )  # fmt: skip
         self._count += 1
         self._issue()
 
@@ -94,6 +98,8 @@ class Transfers:
         last call. DeviceError if a copy failed.
         """
         self._collect()
+        if not self._published:
+            return NO_SLOTS, NO_SLOTS
         arrays = np.array(self._published, np.int64).reshape(-1, 2)
         self._published = []
         return arrays[:, 0], arrays[:, 1]
@@ -114,9 +120,15 @@ class Transfers:
 
     def read(self, slot: int, event: Any) -> None:
         """The work that ends with `event` reads the slot; a staging buffer is then free again."""
-        self._pool.was_read(slot, event)
-        self._unread.discard(slot)
-        self._issue()
+        self.read_all((slot,), event)
+
+    def read_all(self, slots: Iterable[int], event: Any) -> None:
+        """The same for several slots that one piece of work reads."""
+        for slot in slots:
+            self._pool.was_read(slot, event)
+            self._unread.discard(slot)
+        if self._waiting:
+            self._issue()
 
     def drain(self) -> None:
         """Wait until everything that was started has landed (logical time)."""

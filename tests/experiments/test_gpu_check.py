@@ -14,9 +14,11 @@ from experiments.gpu_check import children
 from experiments.gpu_check.__main__ import main
 from experiments.gpu_check.sections import SECTIONS
 from experiments.gpu_check.setup import Setup
-from experiments.host_overhead import IdleDevice, layer_overhead, link_use
+from experiments.host_overhead import idle_core, layer_overhead, link_use, played
+from experiments.idle_devices import BareDevice, IdleDevice
 from policies.zoo.lru_fetch import lru_fetch
 from runtime.device import COMPUTE
+from runtime.plans import compare_plans, plans_of
 
 ROOT = Path(__file__).parents[2]
 SMALL = Setup("standin", small=True)
@@ -129,9 +131,24 @@ def test_the_idle_device_does_no_work() -> None:
 
 def test_overhead_counts_what_a_layer_queues() -> None:
     replay = SMALL.replay("code", 1)
-    one = layer_overhead(device, replay, lru_fetch(), SMALL.costs(), SMALL.settings(), passes=2)
-    assert one.layers == 4 and 0 < one.median_ns < 1e9 and one.decision_ns > 0
-    assert one.queued["work"] >= 1 and one.queued["event"] == 1  # the sum, and the router's choice
+    device, settings = IdleDevice(), SMALL.settings()
+    one = layer_overhead(device, replay, lru_fetch(), SMALL.costs(), settings, passes=2)
+    assert one.layers == 4 and 0 < one.median_ns < 1e9
+    assert one.decision_ns > 0 and one.between_ns > 0
+    queued = {what: count / one.layers for what, count in device.queued.items()}
+    assert queued["work"] >= 1 and queued["event"] == 1  # the sum, and the router's choice
+
+
+def test_the_bare_device_is_told_the_same_decisions() -> None:
+    """Otherwise what is left without the stand-in's queueing would be of another run."""
+    replay, found = SMALL.replay("code", 1), []
+    for device in (IdleDevice(), BareDevice()):
+        costs, settings = SMALL.costs(), SMALL.settings(mode="logical")
+        core = idle_core(device, replay, lru_fetch(), costs, settings)
+        assert len(list(islice(played(core, replay), 3))) == 3
+        core.close()
+        found.append(plans_of(core.runlog()))
+    assert compare_plans(*found).identical
 
 
 @pytest.mark.parametrize("paced", [False, True])

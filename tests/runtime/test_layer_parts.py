@@ -12,19 +12,13 @@ from runtime.next_layers import NextLayers, horizon_of
 from runtime.pace import Pace, extended
 from runtime.router_message import RouterChannel
 from runtime.routing_capture import RoutingCapture
-from runtime.row_groups import group_rows
+from runtime.row_groups import group_choices
 from traces.rows import FILLER
 
 
-def test_rows_are_grouped_by_expert_in_ascending_order() -> None:
-    groups = group_rows(np.array([[3, 1], [1, 0], [3, 0]]))
-    assert list(groups) == [0, 1, 3]
-    assert groups[0].rows.tolist() == [1, 2]
-    assert groups[0].places.tolist() == [1, 1]
-    assert groups[1].rows.tolist() == [0, 1]
-    assert groups[1].places.tolist() == [1, 0]
-    assert groups[3].rows.tolist() == [0, 2]
-    assert groups[3].places.tolist() == [0, 0]
+def test_choices_are_grouped_by_expert_in_ascending_order() -> None:
+    groups = group_choices(np.array([[3, 1], [1, 0], [3, 0]]))
+    assert list(groups.items()) == [(0, [3, 5]), (1, [1, 2]), (3, [0, 4])]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -32,8 +26,8 @@ def test_every_choice_is_in_exactly_one_group(seed: int) -> None:
     random = np.random.default_rng(seed)
     experts = np.array([random.permutation(9)[:4] for _ in range(7)])
     rebuilt = np.full_like(experts, -1)
-    for expert, group in group_rows(experts).items():
-        rebuilt[group.rows.numpy(), group.places.numpy()] = expert
+    for expert, choices in group_choices(experts).items():
+        rebuilt.ravel()[choices] = expert
     assert np.array_equal(rebuilt, experts)
 
 
