@@ -65,9 +65,11 @@ def open_layer(
         plan.refusal[0] = BAD_ROUTING
         plan.refusal[1] = bad
         return BAD_ROUTING, digest(ledger)
-    ready, expert_slot, slot_state = observation.ready, ledger.expert_slot, ledger.slot_state
+    ready, active = observation.ready, observation.active
+    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
     base = layer * ready.shape[0]
-    for expert in range(ready.shape[0]):
+    for place in range(observation.size[0]):
+        expert = active[place]
         slot = expert_slot[base + expert]
         ready[expert] = slot != NOWHERE and slot_state[slot] == READY
     rows = min(observation.size[1], costs.dense_ns.shape[0] - 1)

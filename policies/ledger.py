@@ -53,6 +53,9 @@ class Ledger(NamedTuple):
     best_missing float64 [layers]: highest utility of a layer's experts without a slot, computed at
     utility version missing_version int64 [layers] of the policy's state; -1 where it has to be
     computed anew, since a fill changed who has a slot.
+    lowest_slot int32 [layers]: the READY slot of a layer's experts with the lowest (utility, stamp,
+    slot), or -1; lowest_utility float64 [layers]: its utility; both at lowest_version int64
+    [layers], likewise.
     """
 
     slot_expert: npt.NDArray[np.int32]
@@ -64,6 +67,9 @@ class Ledger(NamedTuple):
     view_digest: npt.NDArray[np.uint64]
     best_missing: npt.NDArray[np.float64]
     missing_version: npt.NDArray[np.int64]
+    lowest_slot: npt.NDArray[np.int32]
+    lowest_utility: npt.NDArray[np.float64]
+    lowest_version: npt.NDArray[np.int64]
 
 
 def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
@@ -76,6 +82,9 @@ def new_ledger(layers: int, experts: int, slots: int, staging: int) -> Ledger:
         np.full(layers * experts, NOWHERE, np.int32),
         np.zeros(1, np.int64),
         np.zeros(1, np.uint64),
+        np.zeros(layers, np.float64),
+        np.full(layers, -1, np.int64),
+        np.full(layers, NOWHERE, np.int32),
         np.zeros(layers, np.float64),
         np.full(layers, -1, np.int64),
     )
@@ -113,6 +122,7 @@ def begin_fill(ledger, expert, slot):
     old = ledger.slot_expert[slot]
     if old != NOWHERE:
         ledger.missing_version[old // experts] = -1
+        ledger.lowest_version[old // experts] = -1
         ledger.expert_slot[old] = NOWHERE
         ledger.view_digest[0] ^= word(slot, old, READY)
     ledger.view_digest[0] ^= word(slot, expert, FILLING)
@@ -139,6 +149,8 @@ def publish(ledger, slot, generation):
         return NOT_FILLING
     ledger.slot_state[slot] = READY
     expert = ledger.slot_expert[slot]
+    experts = ledger.expert_slot.shape[0] // ledger.lowest_version.shape[0]
+    ledger.lowest_version[expert // experts] = -1
     ledger.view_digest[0] ^= word(slot, expert, FILLING) ^ word(slot, expert, READY)
     return OK
 

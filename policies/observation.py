@@ -16,7 +16,7 @@ HORIZON = 3
 class Observation(NamedTuple):
     """counts int32 [experts]; mass float64 [experts] (router weights summed over rows);
     predicted int32 [HORIZON, experts] (counts predicted for layers l+1..l+HORIZON);
-    ready uint8 [experts]: resident at routing time;
+    ready uint8 [experts]: resident at routing time, set for active experts only;
     active int32 [experts] holds the active experts, ascending, in its first `size[0]` entries;
     size int64 [2]: active, rows.
     """

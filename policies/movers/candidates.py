@@ -3,8 +3,12 @@ that runs soonest."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from policies.compile import inner
-from policies.ledger import FREE, NOWHERE, READY
+from policies.ledger import NOWHERE, READY
+from policies.movers.lowest import SPARED, renew_lowest, search_lowest
+from policies.movers.victims import free_slot
 from policies.plan import PREFETCH_LIMIT
 
 
@@ -57,21 +61,24 @@ def lowest_evictable(ledger, state, plan, layer, nothing):
 @inner
 def lowest_anywhere(ledger, state, plan, below_tau, nothing):
     """The same for the whole pool."""
-    utilities, taus = state.utility, state.tau
-    slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
-    readers, taken = ledger.slot_readers, plan.taken
-    experts = utilities.shape[1]
-    flat = state.flat_utility  # by key: a division for each slot would take most of the time
+    if free_slot(ledger, plan) != NOWHERE:
+        return -nothing
+    taus, utilities, versions = state.tau, state.flat_utility, state.utility_version
+    slot_expert, readers, taken = ledger.slot_expert, ledger.slot_readers, plan.taken
+    lowest_slot, lowest_utility = ledger.lowest_slot, ledger.lowest_utility
+    computed = ledger.lowest_version
     floor = nothing
-    for slot in range(slot_state.shape[0]):
-        if taken[slot] != 0:
+    for layer in range(versions.shape[0]):
+        if computed[layer] != versions[layer]:
+            renew_lowest(ledger, state, plan, layer)
+        slot, utility = np.int64(lowest_slot[layer]), lowest_utility[layer]
+        if slot == NOWHERE or utility >= floor:
             continue
-        if slot_state[slot] == FREE:
-            return -nothing
-        if slot_state[slot] != READY or readers[slot] > 0:
-            continue
-        key = slot_expert[slot]
-        utility = flat[key]
-        if utility < floor and not (below_tau and utility >= taus[key // experts]):
+        if taken[slot] != 0 or readers[slot] > 0:
+            slot = search_lowest(ledger, state, plan, layer, SPARED)
+            if slot == NOWHERE:
+                continue
+            utility = utilities[slot_expert[slot]]
+        if utility < floor and not (below_tau and utility >= taus[layer]):
             floor = utility
     return floor

@@ -10,6 +10,7 @@ import numpy as np
 
 from policies.compile import inner
 from policies.ledger import FREE, NOWHERE, READY
+from policies.movers.lowest import SPARED, renew_lowest, search_lowest
 from policies.state import LAYER, PASS
 
 # Constants as numpy numbers: numba compiles a callee once more for each Python constant.
@@ -113,38 +114,36 @@ def victim_anywhere(ledger, state, plan, limit, below_tau):
     slot = free_slot(ledger, plan)
     if slot != NOWHERE:
         return slot
-    taus = state.tau
-    slot_expert, slot_state = ledger.slot_expert, ledger.slot_state
-    readers, taken = ledger.slot_readers, plan.taken
-    layers, experts = state.utility.shape
-    flat, flat_stamps = state.flat_utility, state.flat_stamp
+    taus, utilities, versions = state.tau, state.flat_utility, state.utility_version
+    slot_expert, readers, taken = ledger.slot_expert, ledger.slot_readers, plan.taken
+    lowest_slot, lowest_utility = ledger.lowest_slot, ledger.lowest_utility
+    computed = ledger.lowest_version
+    layers = versions.shape[0]
     running = state.clock[LAYER]
-    best = NOWHERE
+    best = np.int64(NOWHERE)
     best_utility = limit
-    best_distance = 0
-    best_stamp = 0
-    for slot in range(slot_state.shape[0]):
-        if slot_state[slot] != READY or readers[slot] > 0 or taken[slot] != 0:
+    best_distance = np.int64(0)
+    for layer in range(layers):
+        if computed[layer] != versions[layer]:
+            renew_lowest(ledger, state, plan, layer)
+        slot, utility = np.int64(lowest_slot[layer]), lowest_utility[layer]
+        if slot == NOWHERE or utility > best_utility:
             continue
-        key = slot_expert[slot]
-        utility = flat[key]
-        if utility > best_utility or (best == NOWHERE and utility >= limit):
+        if taken[slot] != 0 or readers[slot] > 0:
+            slot = search_lowest(ledger, state, plan, layer, SPARED)
+            if slot == NOWHERE:
+                continue
+            utility = utilities[slot_expert[slot]]
+        if best == NOWHERE and utility >= limit:
             continue
-        layer = key // experts
         if below_tau and utility >= taus[layer]:
             continue
         # Layers until this one runs next; the running layer is the farthest.
         distance = layer - running if layer > running else layer - running + layers
-        stamp = flat_stamps[key]
-        if (
-            utility < best_utility
-            or distance > best_distance
-            or (distance == best_distance and stamp < best_stamp)
-        ):
+        if utility < best_utility or (utility == best_utility and distance > best_distance):
             best = slot
             best_utility = utility
             best_distance = distance
-            best_stamp = stamp
     return best
 
 
