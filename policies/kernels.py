@@ -11,6 +11,8 @@ fills). A policy in plain Python uses the two halves around its own decision.
 
 from __future__ import annotations
 
+import numpy as np
+
 from policies import api, kinds
 from policies.balancers.balance import balance
 from policies.compile import inlined
@@ -102,19 +104,16 @@ def new_demand_copies(plan):
 @inlined
 def _measure_layer(ledger, observation, state, layer):
     """Running means of active and missing experts, and hot experts without a slot (WANTED)."""
-    expert_slot, utilities = ledger.expert_slot, state.utility
-    counts, measured = observation.counts, state.measured
-    tau = state.tau[layer]
-    experts = utilities.shape[1]
-    wanted = 0
-    missing = 0
-    for expert in range(experts):
-        if expert_slot[layer * experts + expert] != NOWHERE:
-            continue
-        if utilities[layer, expert] >= tau:
-            wanted += 1
-        if counts[expert] > 0:
-            missing += 1
+    utilities, counts, measured = state.utility[layer], observation.counts, state.measured
+    experts = utilities.shape[0]
+    slots = ledger.expert_slot[layer * experts : (layer + 1) * experts]
+    tau = float(state.tau[layer])
+    wanted = np.int64(0)
+    missing = np.int64(0)
+    for expert in range(experts):  # no branches, which would be guessed wrong
+        nowhere = slots[expert] == NOWHERE
+        wanted += nowhere & (utilities[expert] >= tau)
+        missing += nowhere & (counts[expert] > 0)
     state.clock[WANTED] += wanted
     for entry, value in ((ACTIVE, float(observation.size[0])), (MISSES, float(missing))):
         mean = measured[entry]

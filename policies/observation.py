@@ -68,11 +68,10 @@ def observe_rows(observation, experts, weights, predicted):
                 expert = predicted[step, row, place]
                 if 0 <= expert < total:
                     ahead[step, expert] += 1
-    active = 0
+    active = np.int64(0)
     for expert in range(total):
-        if counts[expert] > 0:
-            active_list[active] = expert
-            active += 1
+        active_list[active] = expert  # written over unless the expert counts: no branch to guess
+        active += counts[expert] > 0
     observation.size[0] = active
     observation.size[1] = rows
     return -1

@@ -3,6 +3,8 @@ choices."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from policies import api
 from policies.compile import inlined, inner
 from policies.ledger import FILLING, NOWHERE, OK, READY, REASONS, begin_fill
@@ -44,11 +46,25 @@ def _refuse(refusal, code, expert, slot):
     return code
 
 
+@inlined
+def _first_stray(counts, placement):
+    """The first expert that is placed without being active, or the number of experts."""
+    experts = counts.shape[0]
+    strays = np.int64(0)
+    for expert in range(experts):
+        strays += (counts[expert] == 0) & (placement[expert] != api.UNUSED)
+    if strays > 0:
+        for expert in range(experts):
+            if counts[expert] == 0 and placement[expert] != api.UNUSED:
+                return expert
+    return experts
+
+
 @inner
 def apply_layer(ledger, observation, plan, layer, staging, launch_early):
     """Check placements, mark readers, start fills of the demand copies. Returns OK or a code, kept
     in plan.refusal."""
-    counts, placement = observation.counts, plan.placement
+    counts, active, placement = observation.counts, observation.active, plan.placement
     expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
     readers = ledger.slot_readers
     demand_expert, demand_slot = plan.demand_expert, plan.demand_slot
@@ -56,13 +72,13 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
     demands = plan.size[0]
     base = layer * experts
     copies_needed = 0
-    for expert in range(experts):
+    stray = _first_stray(counts, placement)
+    for at in range(observation.size[0]):
+        expert = active[at]
+        if expert > stray:
+            break
         key = base + expert
         placed = placement[expert]
-        if counts[expert] == 0:
-            if placed != api.UNUSED:
-                return _refuse(plan.refusal, PLACED_INACTIVE, key, -1)
-            continue
         if placed < api.GPU or placed > api.STREAM:
             return _refuse(plan.refusal, NOT_PLACED, key, -1)
         slot = expert_slot[key]
@@ -75,6 +91,8 @@ def apply_layer(ledger, observation, plan, layer, staging, launch_early):
             return _refuse(plan.refusal, EARLY_NEEDS_GPU, key, slot)
         if placed == api.FETCH or placed == api.STREAM:
             copies_needed += 1
+    if stray < experts:
+        return _refuse(plan.refusal, PLACED_INACTIVE, base + stray, -1)
     for place in range(demands):
         key = demand_expert[place]
         slot = demand_slot[place]

@@ -13,6 +13,8 @@ level solves it exactly;
 
 from __future__ import annotations
 
+import numpy as np
+
 from policies.compile import inner, kernel
 from policies.ledger import NOWHERE
 from policies.state import BALANCER, PASS_NS
@@ -64,12 +66,13 @@ def choose_threshold(ledger, state, costs, layer, slots):
     missing = state.levels[1, : top + 1]
     members[:] = 0
     missing[:] = 0
-    utilities, expert_slot = state.utility, ledger.expert_slot
+    utilities = state.utility[layer]
+    slot_of = ledger.expert_slot[layer * experts : (layer + 1) * experts]
     for expert in range(experts):
-        level = max(0, min(top, int(utilities[layer, expert])))
-        members[level] += 1
-        if expert_slot[layer * experts + expert] == NOWHERE:
-            missing[level] += 1
+        level = min(np.int64(top), np.int64(utilities[expert]))
+        if level > 0:  # what lies at 0 has no part in the program
+            members[level] += 1
+            missing[level] += slot_of[expert] == NOWHERE
     share = state.parameters[BALANCER, IO_SHARE]
     copies_allowed = experts
     if share > 0.0:

@@ -28,21 +28,21 @@ RETURN_WITHIN = 8
 def observe_inertia(program, state, observation, layer):
     """One transition per expert of the layer; counts include rows that will be rejected, as in the
     released code."""
-    utilities, evicted, clock = state.utility, state.evicted, state.clock
+    levels, evicted, clock = state.utility[layer], state.evicted[layer], state.clock
     counts, mass, kind = observation.counts, observation.mass, program.signal
     top = state.parameters[ESTIMATOR, LEVELS]
-    now, up, down = clock[PASS], clock[UP], clock[DOWN]
+    now, up, down = clock[PASS], float(clock[UP]), float(clock[DOWN])
     for expert in range(counts.shape[0]):
-        level = utilities[layer, expert]
+        level = levels[expert]
         change = signal_of(kind, counts[expert], mass[expert]) - level
-        if change >= up:
-            utilities[layer, expert] = min(top, level + 1.0)
-            gone = evicted[layer, expert]
+        rises = change >= up
+        step = 1.0 if rises else (-1.0 if -change >= down else 0.0)
+        levels[expert] = max(0.0, min(top, level + step))
+        if rises:
+            gone = evicted[expert]
             if gone >= 0 and now - gone <= RETURN_WITHIN:
                 clock[RETURNS] += 1
-                evicted[layer, expert] = -1
-        elif -change >= down:
-            utilities[layer, expert] = max(0.0, level - 1.0)
+                evicted[expert] = -1
 
 
 @kernel(allocates=False)

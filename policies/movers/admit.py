@@ -8,33 +8,40 @@ import numpy as np
 from policies import api
 from policies.compile import inner
 from policies.ledger import NOWHERE
-from policies.movers.candidates import insert_candidate
+from policies.movers.candidates import candidate_room, insert_candidate, renew_best_missing
 from policies.movers.victims import ANY_TAU, find_victim, note_eviction
 from policies.plan import add_prefetch
 from policies.state import LAYER, PASS
 
 
 @inner
-def _offer_layer(ledger, state, observation, plan, keys, utilities, counts, length, layer, since):
-    utility_table, stamps, expert_slot = state.utility, state.stamp, ledger.expert_slot
-    rows, placement = observation.counts, plan.placement
-    running = state.clock[LAYER]
-    experts = utility_table.shape[1]
-    if since < 0:  # before the first pass: a stamp of -1 means never used
-        return length
-    for expert in range(experts):
-        if stamps[layer, expert] != since:
-            continue
-        if layer == running and placement[expert] >= api.FETCH:
-            continue  # this very plan copies it already
-        key = layer * experts + expert
-        if expert_slot[key] == NOWHERE:
-            count = 0
-            if layer == running:
-                count = -rows[expert]
+def _offer_running(ledger, state, observation, plan, keys, utilities, counts, room, layer):
+    utility_table, expert_slot = state.utility[layer], ledger.expert_slot
+    active, rows, placement = observation.active, observation.counts, plan.placement
+    base = layer * utility_table.shape[0]
+    length = np.int64(0)
+    for place in range(observation.size[0]):
+        expert = active[place]
+        # What this very plan copies is skipped.
+        if placement[expert] < api.FETCH and expert_slot[base + expert] == NOWHERE:
             length = insert_candidate(
-                keys, utilities, counts, length, key, utility_table[layer, expert], count
-            )
+                keys, utilities, counts, length, room, base + expert, utility_table[expert],
+                -np.int64(rows[expert]),
+            )  # fmt: skip
+    return length
+
+
+@inner
+def _offer_layer(ledger, state, keys, utilities, counts, length, room, layer, since):
+    utility_table, stamps = state.utility[layer], state.stamp[layer]
+    experts = stamps.shape[0]
+    slots = ledger.expert_slot[layer * experts : (layer + 1) * experts]
+    for expert in range(experts):
+        if stamps[expert] == since and slots[expert] == NOWHERE:
+            length = insert_candidate(
+                keys, utilities, counts, length, room, layer * experts + expert,
+                utility_table[expert], np.int64(0),
+            )  # fmt: skip
     return length
 
 
@@ -47,18 +54,23 @@ def admit_misses(ledger, state, observation, plan):
         return
     layers, experts = state.utility.shape
     keys, utilities, counts = plan.candidate_key, plan.candidate_value, plan.candidate_rank
+    running, since = state.clock[LAYER], state.clock[PASS] - 1
+    room = candidate_room(state, plan, True)
     length = np.int64(0)
-    if state.clock[LAYER] >= 0:
-        length = _offer_layer(
-            ledger, state, observation, plan, keys, utilities, counts, length,
-            state.clock[LAYER], state.clock[PASS],
-        )  # fmt: skip
-    else:
+    if running >= 0:
+        length = _offer_running(
+            ledger, state, observation, plan, keys, utilities, counts, room, running
+        )
+    elif since >= 0:  # before the first pass a stamp of -1 means never used
+        best_missing = ledger.best_missing
         for layer in range(layers):
+            if ledger.missing_version[layer] != state.utility_version[layer]:
+                renew_best_missing(ledger, state, layer)
+            if length == room and best_missing[layer] <= utilities[length - 1]:
+                continue  # later ones lose ties
             length = _offer_layer(
-                ledger, state, observation, plan, keys, utilities, counts, length,
-                layer, state.clock[PASS] - 1,
-            )  # fmt: skip
+                ledger, state, keys, utilities, counts, length, room, layer, since
+            )
     for place in range(length):
         if plan.credits[0] <= 0:
             return

@@ -14,26 +14,18 @@ import numpy as np
 from policies import api
 from policies.compile import inner
 from policies.ledger import NOWHERE
-from policies.movers.candidates import insert_candidate, lowest_anywhere, lowest_evictable
+from policies.movers.candidates import (
+    candidate_room,
+    insert_candidate,
+    lowest_anywhere,
+    lowest_evictable,
+    renew_best_missing,
+)
 from policies.movers.victims import find_victim, note_eviction
-from policies.plan import PREFETCH_LIMIT, add_prefetch, prefetches
+from policies.plan import add_prefetch, prefetches
 from policies.state import LAYER
 
 NO_LIMIT = 1e300
-
-
-@inner
-def renew_best_missing(ledger, state, layer):
-    """Set `ledger.best_missing` of `layer`: few layers change between two decisions, and looking at
-    all experts of all layers each time would take most of the mover's time."""
-    utilities, expert_slot = state.flat_utility, ledger.expert_slot
-    experts = state.utility.shape[1]
-    best = -np.inf
-    for key in range(layer * experts, (layer + 1) * experts):
-        if expert_slot[key] == NOWHERE:
-            best = max(best, utilities[key])
-    ledger.best_missing[layer] = best
-    ledger.missing_version[layer] = state.utility_version[layer]
 
 
 @inner
@@ -49,40 +41,47 @@ def move_by_utility(ledger, state, plan, use_tau, proximity, margin):
     running = state.clock[LAYER]
     keys, priorities, distances = plan.candidate_key, plan.candidate_value, plan.candidate_rank
     length = np.int64(0)
+    room = candidate_room(state, plan, proximity == 0.0)
     pool_floor = -1.0  # not known yet: most layers have no candidate, so it is often never needed
-    for layer in range(layers):
+    layer = running
+    for ahead in range(1, layers + 1):  # the layer that runs soonest first
+        layer = layer + 1 if layer + 1 < layers else 0
         least = 0.0
         if use_tau:
             least = float(taus[layer])
         if computed[layer] != versions[layer]:
             renew_best_missing(ledger, state, layer)
-        if best_missing[layer] <= margin or best_missing[layer] < least:
+        best = best_missing[layer]
+        if best <= margin or best < least:
             continue
+        distance = ahead
+        nearness = 1.0 - proximity * (distance - 1) / layers
+        if length == room and best * nearness <= priorities[length - 1]:
+            continue  # later ones lose ties
         if quota[layer] >= 0:
             floor = max(lowest_evictable(ledger, state, plan, layer, NO_LIMIT), 0.0)
         else:
             if pool_floor < 0.0:
                 pool_floor = max(lowest_anywhere(ledger, state, plan, use_tau, NO_LIMIT), 0.0)
             floor = pool_floor
-        distance = layer - running if layer > running else layer - running + layers
-        nearness = 1.0 - proximity * (distance - 1) / layers
+        if best <= floor + margin:
+            continue
+        utilities = utility_table[layer]
+        slots = expert_slot[layer * experts : (layer + 1) * experts]
         for expert in range(experts):
-            utility = utility_table[layer, expert]
+            utility = utilities[expert]
             if utility <= floor + margin or utility < least:
                 continue
             priority = utility * nearness
-            if length == PREFETCH_LIMIT and (
-                priority < priorities[length - 1]
-                or (priority == priorities[length - 1] and distance >= distances[length - 1])
-            ):
+            if length == room and priority <= priorities[length - 1]:
                 continue
             if layer == running and placement[expert] >= api.FETCH:
                 continue  # this very plan copies it already
-            key = layer * experts + expert
-            if expert_slot[key] == NOWHERE:
+            if slots[expert] == NOWHERE:
                 length = insert_candidate(
-                    keys, priorities, distances, length, key, priority, distance
-                )
+                    keys, priorities, distances, length, room, layer * experts + expert, priority,
+                    distance,
+                )  # fmt: skip
     for place in range(length):
         if plan.credits[0] <= 0:
             return

@@ -13,8 +13,36 @@ from policies.plan import PREFETCH_LIMIT
 
 
 @inner
-def insert_candidate(keys, utilities, distances, length, key, utility, distance):
-    """Insert into arrays of PREFETCH_LIMIT entries sorted by (-utility, distance, arrival).
+def candidate_room(state, plan, ordered):
+    """How many candidates can matter. Where all share one pool and are `ordered` by utility, no
+    later one finds a slot once one finds none, so there need not be more than credits, beside
+    those that the plan prefetches already."""
+    quota = state.quota
+    bounded = np.int64(0)
+    for layer in range(quota.shape[0]):
+        bounded += quota[layer] >= 0
+    if not ordered or bounded > 0:
+        return np.int64(PREFETCH_LIMIT)
+    return min(np.int64(PREFETCH_LIMIT), plan.credits[0] + plan.size[1])
+
+
+@inner
+def renew_best_missing(ledger, state, layer):
+    """Set `best_missing` of `layer` in the ledger."""
+    utilities = state.utility[layer]
+    experts = utilities.shape[0]
+    slots = ledger.expert_slot[layer * experts : (layer + 1) * experts]
+    best = -np.inf
+    for expert in range(experts):  # no branches, which would be guessed wrong
+        value = utilities[expert] if slots[expert] == NOWHERE else -np.inf
+        best = max(best, value)
+    ledger.best_missing[layer] = best
+    ledger.missing_version[layer] = state.utility_version[layer]
+
+
+@inner
+def insert_candidate(keys, utilities, distances, length, room, key, utility, distance):
+    """Insert into the first `room` entries of arrays sorted by (-utility, distance, arrival).
     Returns the new length."""
     place = length
     while place > 0 and (
@@ -22,9 +50,9 @@ def insert_candidate(keys, utilities, distances, length, key, utility, distance)
         or (utility == utilities[place - 1] and distance < distances[place - 1])
     ):
         place -= 1
-    if place >= PREFETCH_LIMIT:
+    if place >= room:
         return length
-    last = min(length, PREFETCH_LIMIT - 1)
+    last = min(length, room - 1)
     for other in range(last, place, -1):
         keys[other] = keys[other - 1]
         utilities[other] = utilities[other - 1]

@@ -17,20 +17,20 @@ SPARED = np.bool_(True)
 def search_lowest(ledger, state, plan, layer, spare):
     """Slot of the READY expert of `layer` with the lowest (utility, stamp, slot), or NOWHERE;
     `spare`: leave out those that are read, filled or kept by the plan at hand."""
-    utilities, stamps = state.flat_utility, state.flat_stamp
-    expert_slot, slot_state = ledger.expert_slot, ledger.slot_state
-    readers, taken = ledger.slot_readers, plan.taken
-    experts = state.utility.shape[1]
+    utilities, stamps = state.utility[layer], state.stamp[layer]
+    slot_state, readers, taken = ledger.slot_state, ledger.slot_readers, plan.taken
+    experts = utilities.shape[0]
+    slots = ledger.expert_slot[layer * experts : (layer + 1) * experts]
     best = np.int64(NOWHERE)
     best_utility = 0.0
     best_stamp = np.int64(0)
-    for key in range(layer * experts, (layer + 1) * experts):
-        slot = np.int64(expert_slot[key])
-        if slot == NOWHERE or slot_state[slot] != READY:
+    for expert in range(experts):
+        slot = np.int64(slots[expert])
+        if slot < 0 or slot_state[slot] != READY:
             continue
         if spare and (readers[slot] > 0 or taken[slot] != 0):
             continue
-        utility, stamp = utilities[key], stamps[key]
+        utility, stamp = utilities[expert], stamps[expert]
         if best != NOWHERE and (
             utility > best_utility
             or (utility == best_utility and stamp > best_stamp)

@@ -9,12 +9,10 @@ from policies.compile import inlined
 @inlined
 def signal_of(kind, count, mass):
     """The signal of an expert with `count` rows and router `mass` in this pass; 0 without rows."""
-    if count == 0:
-        return 0.0
     if kind == kinds.BIT:
-        return 1.0
+        return 1.0 if count > 0 else 0.0
     if kind == kinds.MASS:
-        return mass
+        return mass if count > 0 else 0.0
     return float(count)
 
 

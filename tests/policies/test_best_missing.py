@@ -6,7 +6,7 @@ import pytest
 
 from policies.api import Routing, Shape
 from policies.conformance import CountedLink, plain_costs
-from policies.ledger import NOWHERE
+from policies.ledger import NOWHERE, READY
 from policies.session import Session
 from policies.zoo import ZOO
 
@@ -19,6 +19,14 @@ def check(session: Session) -> int:
     slots = ledger.expert_slot.reshape(SHAPE.layers, SHAPE.experts)
     known = 0
     for layer in range(SHAPE.layers):
+        if ledger.lowest_version[layer] == state.utility_version[layer]:
+            ready = [
+                (state.utility[layer, expert], state.stamp[layer, expert], slot)
+                for expert, slot in enumerate(slots[layer])
+                if slot != NOWHERE and ledger.slot_state[slot] == READY
+            ]
+            lowest = min(ready, default=(np.inf, 0, NOWHERE))
+            assert (ledger.lowest_utility[layer], ledger.lowest_slot[layer]) == lowest[::2], layer
         if ledger.missing_version[layer] != state.utility_version[layer]:
             continue
         known += 1
