@@ -1,6 +1,5 @@
 """`spac compare`: play the grid, keep every finished row, then table, pictures and winner."""
 
-import os
 import shutil
 import time
 from typing import Any
@@ -34,7 +33,7 @@ from experiments.setting import settings_from
 from experiments.sweep import Place, is_shard, open_place
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
-from policies.errors import UserError
+from experiments.workers import workers_from
 from traces.atomic import sha256_of
 from traces.reader import open_trace
 
@@ -177,14 +176,6 @@ def kept_rows(jobs: list[Job], store: CellStore, console: Console) -> dict[int, 
             f"continued: {len(rows)} of {len(jobs)} cells were finished before", highlight=False
         )
     return rows
-
-
-def workers_from(workers: int | None, jobs: int) -> int:
-    """Processes to use: as asked, at most one per core and per job."""
-    wanted = (os.cpu_count() or 1) if workers is None else whole_number("workers", workers)
-    if wanted < 1:
-        raise UserError(f"workers={workers}: must be at least 1")
-    return max(1, min(wanted, jobs))
 
 
 def planned_rows(jobs: list[Job]) -> int:

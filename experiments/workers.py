@@ -13,11 +13,20 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Generic, TypeVar
 
+from experiments.configuration import whole_number
 from policies.errors import UserError
 
 Cell = TypeVar("Cell")
 Result = TypeVar("Result")
 AHEAD = 2  # cells that each worker holds: one is being played, one waits to be next
+
+
+def workers_from(workers: int | None, jobs: int) -> int:
+    """Processes to use: as asked, at most one per core and per job."""
+    wanted = (os.cpu_count() or 1) if workers is None else whole_number("workers", workers)
+    if wanted < 1:
+        raise UserError(f"workers={workers}: must be at least 1")
+    return max(1, min(wanted, jobs))
 
 
 def run_cells(
@@ -47,7 +56,7 @@ def run_cells(
                 left -= 1
     except BrokenProcessPool as error:
         raise UserError(
-            "a worker process was killed, perhaps for lack of memory; the rows finished so far are "
+            "a worker process was killed, perhaps for lack of memory; what has finished so far is "
             "kept. Run it again with a smaller workers=, or with workers=1"
         ) from error
     finally:

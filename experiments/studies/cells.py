@@ -9,7 +9,6 @@ import pandas as pd
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.compare import workers_from
 from experiments.comparison import play_all, refuse_impossible, table_of
 from experiments.figure_style import save_figure
 from experiments.outputs import new_folder
@@ -22,6 +21,7 @@ from experiments.studies.cells_file import CELLS_FILE, read_cells
 from experiments.studies.cells_findings import cells_findings
 from experiments.studies.data_folder import data_folder
 from experiments.tables import write_table
+from experiments.workers import workers_from
 from traces.atomic import write_atomically
 
 KEPT_COLUMNS = (

@@ -1,17 +1,22 @@
 """`spac tune`: fit and held out, the same trials for the same seed, killed and continued."""
 
 import json
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from optuna.trial import FrozenTrial, TrialState
 
 from experiments.tuning_outcome import Outcome, verdict
+from experiments.tuning_study import FINISHED, STARTUP, join_study
 from tests.experiments.conftest import Spac
 from traces.synthetic import SyntheticShape, random_dense, synthetic_manifest
 from traces.writer import TraceWriter
@@ -101,6 +106,68 @@ def test_a_killed_study_goes_on(spac: Spac, trace: Path) -> None:
     pd.testing.assert_frame_equal(trials_in("night"), trials_in("whole"))
 
 
+MANY = 120  # enough for a second process to start and to play some of them
+FEW = 40
+
+
+def kept_trials(name: str) -> list[FrozenTrial]:
+    return join_study(Path("outputs/tune") / name, "none").get_trials(deepcopy=False)
+
+
+def ended_trials(name: str) -> int:
+    """Without opening it as a study, which takes time from the process that plays."""
+    path = Path("outputs/tune") / name / "study.db"
+    if not path.exists():
+        return 0
+    states = "select count(*) from trials where state in ('COMPLETE', 'PRUNED')"
+    with closing(sqlite3.connect(path)) as study, suppress(sqlite3.OperationalError):
+        return int(study.execute(states).fetchone()[0])
+    return 0  # its tables are not there yet
+
+
+def test_two_processes_play_trials_of_one_study(spac: Spac, trace: Path) -> None:
+    done = spac(*words(trace, "study=pair", "workers=2", trials=MANY))
+    assert done.code == 0, done.err
+    trials, table = kept_trials("pair"), trials_in("pair")
+    assert len(trials) == len(table) == MANY
+    assert table.loc[0, "gain"] == 0.0  # the default comes first
+    ends = [trial.datetime_complete for trial in trials]
+    together = [
+        trial.number
+        for trial, end in zip(trials[1:], ends, strict=False)
+        if trial.datetime_start < end  # type: ignore[operator]
+    ]
+    assert together, "no two trials were played at the same time"
+    assert not table["whole"].all() and table["whole"].any()  # slow trials are stopped early
+    drawn = [tuple(trial.params.items()) for trial in trials[1:STARTUP]]
+    assert len(set(drawn)) == len(drawn), "two processes drew the same"
+    best = table[table["whole"]]["gain"].max()
+    tuned = yaml.safe_load(Path("outputs/tune/pair/policy.yaml").read_text())
+    assert tuned["evidence"]["gain_on_fit"] == pytest.approx(best, abs=1e-6)
+
+
+def test_a_killed_search_of_two_processes_goes_on(spac: Spac, trace: Path) -> None:
+    command = words(trace, "study=night", "workers=2", trials=FEW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments", *command],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    while ended_trials("night") < FEW // 4:
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = {trial.number: trial for trial in kept_trials("night") if trial.state.is_finished()}
+    assert before and len(before) < FEW
+    assert spac(*command).code == 0
+    after = {trial.number: trial for trial in kept_trials("night")}
+    assert all(after[number] == trial for number, trial in before.items())
+    ended = [one for one in after.values() if one.state in FINISHED]
+    assert len(ended) == len(trials_in("night")) == FEW
+    others = [one for one in after.values() if one.state not in FINISHED]
+    assert len(others) <= 2 and all(one.state == TrialState.FAIL for one in others)
+
+
 def test_slow_trials_are_stopped_early(spac: Spac, trace: Path) -> None:
     for pruner in ("median", "none"):
         done = spac(*words(trace, f"pruner={pruner}", f"study={pruner}", trials=30))
@@ -135,6 +202,7 @@ def test_the_study_names_what_was_changed(spac: Spac, trace: Path) -> None:
         (("policy=spac", "engine=reference"), "compiled engine"),
         (("policy=[spac,lru_cpu]",), "tune takes one"),
         (("policy=spac", "trials=0"), "must be at least 1"),
+        (("policy=spac", "workers=0"), "workers=0: must be at least 1"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(
