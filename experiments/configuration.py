@@ -32,6 +32,8 @@ def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str],
             break
         values[key] = rest.pop(0)
     for word in list(rest):
+        if word.startswith("+hydra."):  # launchers have open lists of settings
+            continue
         if word.startswith(("+", "~")):
             raise UserError(
                 f"'{word}': keys cannot be added or removed; see spac {command.name} --help"

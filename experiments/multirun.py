@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ QUIET = (
     "hydra/hydra_logging=none",
 )
 NAMED = "sweep="
+SLURM = "hydra/launcher=submitit_slurm"
 
 
 def run_jobs(command: Command, words: Sequence[str], task: Callable[[DictConfig], int]) -> int:
@@ -32,6 +34,11 @@ def run_jobs(command: Command, words: Sequence[str], task: Callable[[DictConfig]
     values, overrides = split_words(command, words)
     machine, overrides = take_profile(overrides)
     overrides = translate(command, overrides)
+    if SLURM in overrides and shutil.which("srun") is None:
+        raise UserError(
+            f"{SLURM}: there is no srun here; start it where jobs are submitted to Slurm, or use "
+            "hydra/launcher=submitit_local"
+        )
 
     def complete(config: DictConfig) -> DictConfig:
         return finish(command, config, values, machine)

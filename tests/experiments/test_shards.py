@@ -1,5 +1,6 @@
 """Sweeps under -m: with every launcher the same merged table; continued; refused before any job."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.experiments.conftest import Spac
+from tests.experiments.fake_slurm import fake_slurm
 
 BASE = (
     "model=trace", "draft=pair", "pictures=false", "no_speculation=null", "workers=1",
@@ -58,6 +60,43 @@ def test_every_launcher_gives_the_same_bytes(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert Path(f"outputs/compare/{launcher}/table.parquet").read_bytes() == table
+
+
+SLURM = (
+    "hydra/launcher=submitit_slurm", "hydra.launcher.partition=long", "hydra.launcher.mem_gb=6",
+    "hydra.launcher.timeout_min=90", "hydra.launcher.cpus_per_task=3",
+    "hydra.launcher.array_parallelism=2", "hydra.launcher.qos=night",
+    "+hydra.launcher.additional_parameters.mail-type=END",
+)  # fmt: skip
+
+
+def test_slurm_gets_the_parameters_and_gives_the_same_bytes(
+    spac: Spac, dense_trace: Path, table: bytes, tmp_path: Path
+) -> None:
+    """Through submitit's own Slurm executor; the commands of Slurm are stand-ins."""
+    given = fake_slurm(tmp_path / "slurm")
+    words = ("compare", "-m", f"trace={dense_trace}", *BASE, *SWEPT, "sweep=slurm", *SLURM)
+    path = f"{tmp_path / 'slurm/bin'}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", *words],
+        capture_output=True, text=True, check=False, env=os.environ | given | {"PATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "slurm/sbatch.sh").read_text().splitlines()
+    assert {line.removeprefix("#SBATCH --") for line in lines} >= {
+        "partition=long", "mem=6GB", "time=90", "cpus-per-task=3", "qos=night", "nodes=1",
+        "array=0-3%2", "mail-type=END",
+    }  # fmt: skip
+    assert Path("outputs/compare/slurm/table.parquet").read_bytes() == table
+
+
+def test_without_slurm_is_one_line(
+    spac: Spac, dense_trace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = swept(spac, dense_trace, "x", "hydra/launcher=submitit_slurm").error
+    assert error.startswith("hydra/launcher=submitit_slurm: there is no srun here")
+    assert not Path("outputs").exists()
 
 
 def test_a_sweep_with_a_lost_shard_plays_that_shard_alone(
