@@ -89,7 +89,7 @@ class LayerDriver:
 
     def _read_prompt(self, inputs: LayerInputs) -> torch.Tensor:
         hidden = inputs.hidden
-        message = self._router.post(inputs.experts, inputs.weights, None, hidden).wait()
+        message = self._router.post(inputs.experts, None, None, hidden).wait()
         groups = group_choices(message.experts)
         self._transfers.where(self._log.pass_index, inputs.layer)
         session = self._observed.session
@@ -102,7 +102,8 @@ class LayerDriver:
         device, observed, layer = self._device, self._observed, inputs.layer
         kept = self._pace.dense(self._known_since_ns(), len(inputs.hidden), self.context)
         predicted = self._next_layers.predict(layer, inputs.hidden)
-        posted = self._router.post(inputs.experts, inputs.weights, predicted, inputs.hidden)
+        weights = inputs.weights if self._mass else None
+        posted = self._router.post(inputs.experts, weights, predicted, inputs.hidden)
         started = self._start_early(inputs) if self._early else None
         message = posted.wait()
         since_ns = self.settle()
@@ -137,5 +138,6 @@ class LayerDriver:
 
     def _routing(self, layer: int, message: RouterMessage) -> Routing:
         # Traces hold weights as float16: the policy must see the same numbers in both worlds.
-        mass = message.weights.astype(np.float16).astype(np.float64) if self._mass else None
+        weights = message.weights
+        mass = None if weights is None else weights.astype(np.float16).astype(np.float64)
         return Routing(layer, message.experts, mass, message.predicted)

@@ -48,6 +48,7 @@ class LayerExecutor:
         self._kernel, self._experts = kernel, experts
         self._compute = device.stream(COMPUTE)
         self._tables = HostRing(device, RING, CAPACITY, "slot table")
+        self._on_device, self._rows = torch.empty(0), ()
         self._results = HostRing(device, RING, CAPACITY, "CPU result")
 
     def start(self, inputs: LayerInputs, table: Mapping[int, int]) -> Started:
@@ -130,28 +131,33 @@ class LayerExecutor:
             for row, table in zip(values, tables, strict=True):
                 row[list(table)] = list(table.values())
 
-        arrived = torch.empty(shape, dtype=torch.int32, device=self._device.torch_device)
+        if len(tables) > len(self._on_device):
+            self._on_device = torch.empty(
+                shape, dtype=torch.int32, device=self._device.torch_device
+            )
+            self._rows = self._on_device.unbind()
+        # Written and read on one stream, in order: the same memory serves every step.
+        arrived = self._on_device[: len(tables)]
         write_to_device(self._device, self._tables, write, arrived, self._compute)
-        return arrived.unbind()
+        return self._rows[: len(tables)]
 
     def _place(self, job: Job, choices: Sequence[Sequence[int]], inputs: LayerInputs) -> None:
         """Queue the results of the CPU lane, [n, H], into the contributions."""
-        results: torch.Tensor = job.result()
-        self._pace.returned(job.end_ns)
         numbers = [choice for group in choices for choice in group]
-        split = len(numbers) * INDEX.itemsize
+        shape, dtype = (len(numbers), inputs.hidden.shape[1]), inputs.hidden.dtype
+        split, size = shape[0] * INDEX.itemsize, shape[0] * shape[1] * dtype.itemsize
+        arrived = torch.empty(split + size, dtype=torch.uint8, device=self._device.torch_device)
+        index, values = arrived[:split].view(INDEX), arrived[split:].view(dtype).view(shape)
 
-        # One message: an index that comes from ordinary host memory would stop the device.
+        # One message: an index that comes from ordinary host memory would stop the device. All
+        # else is ready before the lane is waited for.
         def write(buffer: torch.Tensor) -> None:
             buffer.numpy()[:split].view(np.int64)[:] = numbers
-            buffer[split:].view(results.dtype).view(results.shape).copy_(results)
+            into = buffer[split:].view(dtype).view(shape)
+            into.copy_(job.result())
+            self._pace.returned(job.end_ns)
 
-        arrived = torch.empty(
-            split + results.nbytes, dtype=torch.uint8, device=self._device.torch_device
-        )
         write_to_device(self._device, self._results, write, arrived, self._compute)
-        index = arrived[:split].view(INDEX)
-        values = arrived[split:].view(results.dtype).view(results.shape)
 
         def place() -> None:
             inputs.contributions.flatten(0, 1).index_copy_(0, index, values)

@@ -16,12 +16,12 @@ PAYLOAD = "router payload"  # of all messages: each is read before the next one 
 
 
 class RouterMessage(NamedTuple):
-    """experts int32 [rows, k]; weights float32 [rows, k]; predicted int32 [h, rows, k] or None;
-    hidden [rows, H] in the compute dtype, in host memory, valid until the ring comes round.
+    """experts int32 [rows, k]; weights float32 [rows, k] or None; predicted int32 [h, rows, k] or
+    None; hidden [rows, H] in the compute dtype, in host memory, valid until the ring comes round.
     """
 
     experts: np.ndarray
-    weights: np.ndarray
+    weights: np.ndarray | None
     predicted: np.ndarray | None
     hidden: torch.Tensor
 
@@ -44,11 +44,11 @@ class Posted:
             end = begin + part.nbytes
             pieces[name] = buffer[begin:end].view(part.dtype).view(part.shape)
             begin = end
-        predicted = pieces.get("predicted")
+        weights, predicted = pieces.get("weights"), pieces.get("predicted")
         # Copies, since the buffer will be used again; converted here, where no launch pays for it.
         return RouterMessage(
             experts=pieces["experts"].numpy().astype(np.int32),
-            weights=np.array(pieces["weights"].float().numpy()),
+            weights=None if weights is None else np.array(weights.float().numpy()),
             predicted=None if predicted is None else predicted.numpy().astype(np.int32),
             hidden=pieces["hidden"],
         )
@@ -65,13 +65,17 @@ class RouterChannel:
     def post(
         self,
         experts: torch.Tensor,
-        weights: torch.Tensor,
+        weights: torch.Tensor | None,
         predicted: torch.Tensor | None,
         hidden: torch.Tensor,
     ) -> Posted:
-        """Pack and send. Shapes as in RouterMessage; all on the device."""
+        """Pack and send. Shapes as in RouterMessage; all on the device. weights, predicted: None
+        where nobody on the host reads them.
+        """
         device, compute = self._device, self._compute
-        parts = [("experts", experts), ("weights", weights), ("hidden", hidden)]
+        parts = [("experts", experts), ("hidden", hidden)]
+        if weights is not None:
+            parts.append(("weights", weights))
         if predicted is not None:
             parts.append(("predicted", predicted))
         parts.sort(key=_itemsize, reverse=True)  # wide numbers first: each is aligned

@@ -20,6 +20,7 @@ from traces.runlog_table import Values, table_from_columns, table_from_rows
 from traces.strict_json import dump_json
 
 Integers = Iterable[int] | NDArray[Any]
+NONE = np.zeros(0, np.int64)
 
 
 class RunLogBuilder:
@@ -117,7 +118,7 @@ class RunLogBuilder:
                 *(pass_index, layer, t0_ns, t1_ns, t2_ns, gpu_begin_ns, gpu_end_ns, gpu_busy),
                 *(cpu_begin_ns, cpu_end_ns, cpu_busy, join_ns, decision_ns, leave_decision_ns),
                 *(view_digest, landed, credits, leave_view_digest, leave_landed, leave_credits),
-                *(np.array(values, np.int64) for values in lists),
+                *(_copied(values) for values in lists),
             )
         )
 
@@ -136,7 +137,7 @@ class RunLogBuilder:
         credits: int = 0,
     ) -> None:
         """Add one draft step."""
-        lists = (np.array(prefetch_expert, np.int64), np.array(prefetch_slot, np.int64))
+        lists = (_copied(prefetch_expert), _copied(prefetch_slot))
         self._rows["drafts"].append(
             (
                 *(pass_index, step, token, t_ns, decision_ns),
@@ -240,3 +241,9 @@ class RunLogBuilder:
             name: pa.concat_tables([schema.empty_table(), *self._chunks[name]]).combine_chunks()
             for name, schema in TABLES.items()
         }
+
+
+def _copied(values: Integers) -> NDArray[Any]:
+    if isinstance(values, np.ndarray):
+        return values.copy()
+    return np.array(values, np.int64) if values else NONE
