@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from runtime.expert_math import Gating, expert_rows
@@ -28,17 +29,17 @@ class CpuExperts:
         """Queue experts (flat keys), decided at `since_ns`, on rows of `hidden` (host memory,
         [rows, H]): each expert on those of its choices, row * top_k + place.
 
-        The job's result is [n, H], one row per choice in the order given, in new memory: nobody
-        can still be reading an older result there.
+        The job's result are the bytes uint8 [n * H * itemsize] of one row per choice in the order
+        given, in new memory: nobody can still be reading an older result there.
         """
 
-        def compute() -> torch.Tensor:
+        def compute() -> np.ndarray:
             arena, results, begin = self._arena, [], self._pace.cpu_begin(since_ns)
             for expert, chosen in zip(experts, choices, strict=True):
                 rows = torch.tensor([choice // top_k for choice in chosen])
                 results.append(expert_rows(hidden[rows], arena.weights(expert), self._gating))
             self._pace.cpu_experts(begin, [len(chosen) for chosen in choices])
-            return torch.cat(results)
+            return torch.cat(results).view(-1).view(torch.uint8).numpy()
 
         return self._worker.submit(compute)
 

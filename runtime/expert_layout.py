@@ -73,12 +73,12 @@ class ExpertLayout:
             begin = found[name].end
         return found
 
-    @property
+    @cached_property
     def expert_bytes(self) -> int:
         """Bytes that a copy of one expert moves."""
         return max(section.end for section in self.sections.values())
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """Distance of two experts in memory."""
         return -(-self.expert_bytes // ALIGNMENT) * ALIGNMENT

@@ -16,6 +16,7 @@ class HostArena:
 
     def __init__(self, layout: ExpertLayout, rows: torch.Tensor) -> None:
         self.layout, self.rows = layout, rows
+        self._bytes: dict[int, torch.Tensor] = {}  # views, made at an expert's first copy
 
     def weights(self, expert: int) -> ExpertWeights:
         """Views of the expert (flat key)."""
@@ -31,7 +32,10 @@ class HostArena:
 
     def bytes_of(self, expert: int) -> torch.Tensor:
         """uint8 [expert_bytes]: what a copy of the expert (flat key) moves."""
-        return self.rows[expert, : self.layout.expert_bytes]
+        view = self._bytes.get(expert)
+        if view is None:
+            view = self._bytes[expert] = self.rows[expert, : self.layout.expert_bytes]
+        return view
 
 
 def load_arena(facts: CheckpointFacts, layout: ExpertLayout, device: Device) -> HostArena:
