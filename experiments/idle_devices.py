@@ -20,16 +20,16 @@ class IdleDevice(StandIn):
         super().__init__({}, inline=frozenset({COMPUTE, COPY, ROUTER}))
         self.queued: Counter[str] = Counter()
 
-    def run(self, stream: Any, work: Callable[[], None], reads: Any = (), writes: Any = ()) -> Any:
+    def run(self, stream: Any, work: Callable[[], None], *_: Any, **__: Any) -> Any:
         self.queued["work"] += 1
         return super().run(stream, _nothing)
 
-    def copy(self, dst: Any, src: Any, stream: Any, reads: Any = (), writes: Any = ()) -> Any:
+    def copy(self, dst: Any, src: Any, stream: Any, *_: Any, **__: Any) -> Any:
         if stream is self.stream(COPY):
             self.queued["copy of an expert"] += 1
             return super().run(stream, _nothing)
         self.queued["small copy"] += 1
-        return super().copy(dst, src, stream, reads, writes)
+        return super().copy(dst, src, stream)
 
     def record(self, event: Any, stream: Any) -> None:
         self.queued["event"] += 1
@@ -63,10 +63,10 @@ class BareDevice(StandIn):
     def wait(self, stream: Any, event: Any) -> None:
         """Everything has happened."""
 
-    def run(self, stream: Any, work: Callable[[], None], reads: Any = (), writes: Any = ()) -> Any:
+    def run(self, stream: Any, work: Callable[[], None], *_: Any, **__: Any) -> Any:
         return Instant()
 
-    def copy(self, dst: Any, src: Any, stream: Any, reads: Any = (), writes: Any = ()) -> Any:
+    def copy(self, dst: Any, src: Any, stream: Any, *_: Any, **__: Any) -> Any:
         if stream is not self._experts:
             dst.view(-1).view(torch.uint8).copy_(src.view(-1).view(torch.uint8))
         return Instant()

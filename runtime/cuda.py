@@ -23,7 +23,7 @@ URGENT = -1  # stream priority
 
 
 class CudaEvent:
-    """`begin` only for copies and work. `queued_ns`: nothing of it can have begun before."""
+    """`begin` only for timed copies and work. `queued_ns`: nothing of it can have begun before."""
 
     def __init__(self, anchor: Anchor, timed: bool) -> None:
         self.anchor, self.recorded = anchor, False
@@ -100,6 +100,7 @@ class Cuda:
         stream: Any,
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
+        timed: bool = True,
     ) -> CudaEvent:
         into, out_of = _equal_bytes(dst, src)
         parts = self._parts(into, out_of)
@@ -108,7 +109,7 @@ class Cuda:
             for to, source in zip(into.split(parts), out_of.split(parts), strict=True):
                 to.copy_(source, non_blocking=True)
 
-        return self._put(stream, move)
+        return self._put(stream, move, timed)
 
     def copy_small(
         self,
@@ -119,14 +120,14 @@ class Cuda:
         writes: Iterable[Hashable] = (),
     ) -> CudaEvent:
         if self.mapped:
-            return self.copy(dst, src, stream)
+            return self.copy(dst, src, stream, timed=False)
         into, out_of = _equal_bytes(dst, src)
         block = self._block_of(out_of)
         if block.begin not in self._views:
             self._views[block.begin] = device_view(block, self.torch_device)
         first = out_of.data_ptr() - block.begin
         view = self._views[block.begin][first : first + out_of.numel()]
-        return self._put(stream, lambda: read_mapped(into, view))
+        return self._put(stream, lambda: read_mapped(into, view), timed=False)
 
     def run(
         self,
@@ -134,8 +135,9 @@ class Cuda:
         work: Callable[[], None],
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
+        timed: bool = True,
     ) -> CudaEvent:
-        return self._put(stream, work)
+        return self._put(stream, work, timed)
 
     def has_read(self, event: CudaEvent, reads: Iterable[Hashable]) -> None:
         """Only a checker wants to know."""
@@ -190,13 +192,13 @@ class Cuda:
             torch.cuda.synchronize(self.torch_device)
         self._pinned.close()
 
-    def _put(self, stream: Any, work: Callable[[], Any]) -> CudaEvent:
-        event = CudaEvent(self._clock.anchor(), timed=True)
+    def _put(self, stream: Any, work: Callable[[], Any], timed: bool) -> CudaEvent:
+        event = CudaEvent(self._clock.anchor(), timed)
         current = torch.cuda.current_stream(self.torch_device)
         event.recorded, event.queued_ns = True, self.clock_ns()
         with nullcontext() if stream == current else torch.cuda.stream(stream):
-            assert event.begin is not None
-            event.begin.record(stream)
+            if event.begin is not None:
+                event.begin.record(stream)
             _tried(work)
             event.end.record(stream)
         return event

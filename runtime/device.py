@@ -32,7 +32,8 @@ class Device(Protocol):
     """A stream and an event are opaque objects of the device that made them.
 
     reads, writes: names of buffers that the work touches. A real device ignores them; the stand-in
-    hands them to its hazard checker.
+    hands them to its hazard checker. timed: False where nobody will ask when the work began, which
+    spares a GPU an event.
     """
 
     @property
@@ -77,6 +78,7 @@ class Device(Protocol):
         stream: Any,
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
+        timed: bool = True,
     ) -> Any:
         """Copy equal numbers of bytes between contiguous tensors; returns the event of its end.
 
@@ -101,6 +103,7 @@ class Device(Protocol):
         work: Callable[[], None],
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
+        timed: bool = True,
     ) -> Any:
         """Do `work` on `stream`; returns the event of its end."""
 
@@ -130,7 +133,9 @@ class Device(Protocol):
         """
 
     def begin_ns(self, event: Any) -> int:
-        """When the work of a `copy` or `run` event began, on `clock_ns`; only after it is done."""
+        """When the work of a timed `copy` or `run` event began, on `clock_ns`; only after it is
+        done.
+        """
 
     def end_ns(self, event: Any) -> int:
         """When the event happened, on `clock_ns`; only after it is done."""

@@ -100,7 +100,7 @@ class LayerExecutor:
             scale = inputs.weights.unsqueeze(-1).to(output.dtype)
             combine(inputs.contributions * scale, output)
 
-        join = device.run(compute, add)
+        join = device.run(compute, add, timed=False)
         device.join(compute)
         return output, LaneEvents(lane, job, join)
 
@@ -162,7 +162,7 @@ class LayerExecutor:
         def place() -> None:
             inputs.contributions.flatten(0, 1).index_copy_(0, index, values)
 
-        self._device.run(self._compute, place)
+        self._device.run(self._compute, place, timed=False)
 
 
 def _checked(started: Started, work: LayerWork, groups: Mapping[int, Any]) -> list[Any]:

@@ -88,7 +88,8 @@ def send_to_host(
     its name for the hazard checker.
     """
     place, buffer = ring.next_free(payload.numel() * payload.element_size())
-    event = device.copy(buffer, payload, stream, reads, writes=(ring.buffer_name(place),))
+    writes = (ring.buffer_name(place),)
+    event = device.copy(buffer, payload, stream, reads, writes, timed=False)
     ring.in_use_until(place, event)
     return Message(device, ring, place, buffer, event)
 

@@ -99,6 +99,7 @@ class StandIn:
         stream: Stream,
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
+        timed: bool = True,
     ) -> StandInEvent:
         into, out_of = _bytes(dst), _bytes(src)
         if into.numel() != out_of.numel():
@@ -138,6 +139,7 @@ class StandIn:
         work: Callable[[], None],
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
+        timed: bool = True,
     ) -> StandInEvent:
         return self._put(stream, work, reads, writes, "run")
 

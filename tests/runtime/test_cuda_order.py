@@ -10,7 +10,7 @@ from recorded_cuda import CudaRecord, RecordedCuda
 
 from policies.errors import UserError
 from runtime.cuda import Cuda
-from runtime.device import COPY, DeviceError
+from runtime.device import COMPUTE, COPY, DeviceError
 from runtime.device_checks import DEVICE_CHECKS, Check
 from runtime.lossless import prove_lossless
 from runtime.slots import SlotPool
@@ -142,3 +142,22 @@ def test_a_gpu_that_is_not_there_is_refused_with_those_that_are(
 ) -> None:
     with pytest.raises(UserError, match="cuda:3 is not there; found 0: Recorded"):
         Cuda(3)
+
+
+def test_only_timed_work_has_an_event_at_its_begin(cuda_record: CudaRecord) -> None:
+    """Each event is a call of the driver, several in every layer."""
+    device, value = RecordedCuda(cuda_record), torch.zeros(1)
+    compute, counts = device.stream(COMPUTE), []
+
+    def work() -> None:
+        value.add_(1)
+        counts.append([what for what, _, _ in cuda_record.calls].count("record"))
+
+    before = [what for what, _, _ in cuda_record.calls].count("record")
+    timed = device.run(compute, work)
+    plain = device.run(compute, work, timed=False)
+    assert value.item() == 2
+    assert [count - before for count in counts] == [1, 2]  # begin; then its end and no begin
+    assert device.begin_ns(timed) <= device.end_ns(timed)
+    assert device.begin_ns(plain) == device.end_ns(plain)
+    device.close()
