@@ -131,11 +131,11 @@ class LayerExecutor:
             for row, table in zip(values, tables, strict=True):
                 row[list(table)] = list(table.values())
 
-        if len(tables) > len(self._on_device):
-            self._on_device = torch.empty(
-                shape, dtype=torch.int32, device=self._device.torch_device
-            )
-            self._rows = self._on_device.unbind()
+        if len(tables) > len(self._rows):
+            with torch.inference_mode(False):  # it outlives whatever mode this call is made in
+                place = self._device.torch_device
+                self._on_device = torch.empty(shape, dtype=torch.int32, device=place)
+                self._rows = self._on_device.unbind()
         # Written and read on one stream, in order: the same memory serves every step.
         arrived = self._on_device[: len(tables)]
         write_to_device(self._device, self._tables, write, arrived, self._compute)

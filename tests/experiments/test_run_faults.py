@@ -39,14 +39,14 @@ class FailingStandIn(StandIn):
         super().__init__({})
         self._left, self._fault, self._on_stream = number, fault, on_stream
 
-    def copy(self, dst: Any, src: Any, stream: Any, reads: Any = (), writes: Any = ()) -> Any:
+    def copy(self, dst: Any, src: Any, stream: Any, *others: Any, **named: Any) -> Any:
         if stream.name == COPY:
             self._left -= 1
             if self._left == 0:
                 if self._on_stream:
                     return self.run(stream, self._fault)
                 self._fault()
-        return super().copy(dst, src, stream, reads, writes)
+        return super().copy(dst, src, stream, *others, **named)
 
 
 @pytest.fixture(scope="module")

@@ -91,14 +91,14 @@ class BreakingStandIn(StandIn):
         super().__init__({})
         self._left, self._error_type = number, error
 
-    def copy(self, dst: Any, src: Any, stream: Any, reads: Any = (), writes: Any = ()) -> Any:
+    def copy(self, dst: Any, src: Any, stream: Any, *others: Any, **named: Any) -> Any:
         if stream is self.stream(COPY):
             self._left -= 1
             if self._left == 0 and self._error_type is KeyboardInterrupt:
                 raise KeyboardInterrupt
             if self._left == 0:
                 return self.run(stream, self._fail)
-        return super().copy(dst, src, stream, reads, writes)
+        return super().copy(dst, src, stream, *others, **named)
 
     def _fail(self) -> None:
         raise self._error_type("injected")
