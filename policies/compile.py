@@ -59,10 +59,14 @@ def _is_ours(path: Path) -> bool:
 numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
     open_cache(cache_base(), kernel_hash(ROOT, numba.__version__))
 )
+# Likewise. Beyond level 1 the kernels are no faster, and take a quarter longer to compile.
+if "NUMBA_OPT" not in os.environ:
+    numba.config.OPT = type(numba.config.OPT)(1)  # type: ignore[attr-defined]
 
 
 # Division as in numpy: nothing to raise. No fast-math, no threads: the same bytes everywhere.
-OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+# No kernel is called from C, and each would be compiled once more for it.
+OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(function: Any = None, *, allocates: bool = True) -> Any:

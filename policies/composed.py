@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from policies import kinds, passes
+from policies import entries, kinds
 from policies.api import Future, Shape
 from policies.costs import CostTable
 from policies.errors import UserError
@@ -147,23 +147,23 @@ class ComposedPolicy:
 
     def start_request(self, prompt: np.ndarray) -> None:
         """A request begins; slots and state survive requests."""
-        passes.start_request(self.program_, self.state_)
+        entries.start_request(self.program_, self.state_)
 
     def start_pass(self, last_token: int) -> int:
         """Begin a pass; returns gamma."""
         return int(
-            passes.start_pass(
+            entries.start_pass(
                 self.program_, self.state_, self.costs_, self.shape_.gamma_max, last_token
             )
         )
 
     def note_token(self, token: int) -> None:
         """A drafted token is known; called in order, before the decision of its draft step."""
-        passes.note_token(self.program_, self.state_, token)
+        entries.note_token(self.program_, self.state_, token)
 
     def end_pass(self, accepted: int) -> None:
         """The pass committed `accepted` drafted tokens and one more."""
-        passes.end_pass(self.program_, self.state_, accepted)
+        entries.end_pass(self.program_, self.state_, accepted)
 
     def _parts(self) -> dict[int, Part]:
         """Parts by their row of parameters."""

@@ -4,7 +4,7 @@ when a drafted token becomes known."""
 from __future__ import annotations
 
 from policies import kinds
-from policies.compile import kernel
+from policies.compile import inner
 from policies.estimators.inertia import calibrate_boundaries
 from policies.estimators.request_matrix import keep_matrix, match_matrix
 from policies.estimators.token_shares import expect_token
@@ -13,7 +13,7 @@ from policies.state import ACCUMULATED_NS, GAMMA, LAYER, PASS, PASS_NS, REQUESTS
 from policies.windows.window import choose_window, observe_window
 
 
-@kernel(allocates=False)
+@inner
 def start_request(program, state):
     """A request begins. Slots and state survive; only a request's own matrix starts anew."""
     if program.estimator == kinds.REQUEST_MATRIX:
@@ -21,7 +21,7 @@ def start_request(program, state):
     state.clock[REQUESTS] += 1
 
 
-@kernel(allocates=False)
+@inner
 def start_pass(program, state, costs, gamma_max, last_token):
     """Begin a pass after the committed token `last_token` (-1: unknown); returns gamma."""
     clock = state.clock
@@ -43,7 +43,7 @@ def start_pass(program, state, costs, gamma_max, last_token):
     return gamma
 
 
-@kernel(allocates=False)
+@inner
 def note_token(program, state, token):
     """The next token of this pass is known: the last committed one, then each drafted one. To be
     called before the decision of its draft step, if the policy needs draft_tokens."""
@@ -54,7 +54,7 @@ def note_token(program, state, token):
     expect_token(state, token)
 
 
-@kernel(allocates=False)
+@inner
 def end_pass(program, state, accepted):
     """The pass committed `accepted` of its drafted tokens and one more."""
     observe_window(program, state, accepted)

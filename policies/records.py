@@ -12,6 +12,7 @@ from numba.core import types
 from numba.experimental import structref
 
 from policies import kernels
+from policies.by_reference import by_reference
 from policies.compile import inner, kernel
 
 FIELDS = ("program", "state", "costs", "ledger", "observation", "plan")
@@ -79,9 +80,10 @@ def enter_layer(
 ):
     """policies.kernels.enter_layer."""
     return decide_layer(
-        records.program, records.state, records.costs, records.ledger, records.observation,
-        records.plan, layer, staging, launch_early, experts, weights, predicted, slots,
-        generations, landed,
+        records.program, by_reference(records.state), by_reference(records.costs),
+        by_reference(records.ledger), by_reference(records.observation),
+        by_reference(records.plan), layer, staging, launch_early, experts, weights, predicted,
+        slots, generations, landed,
     )  # fmt: skip
 
 
@@ -89,8 +91,9 @@ def enter_layer(
 def leave_layer(records, layer, slots, generations, landed):
     """policies.kernels.leave_layer."""
     return decide_leaving(
-        records.program, records.state, records.costs, records.ledger, records.observation,
-        records.plan, layer, slots, generations, landed,
+        records.program, by_reference(records.state), by_reference(records.costs),
+        by_reference(records.ledger), by_reference(records.observation),
+        by_reference(records.plan), layer, slots, generations, landed,
     )  # fmt: skip
 
 
@@ -98,6 +101,7 @@ def leave_layer(records, layer, slots, generations, landed):
 def draft_step(records, draft_ns_left, slots, generations, landed):
     """policies.kernels.draft_step."""
     return decide_draft(
-        records.program, records.state, records.costs, records.ledger, records.observation,
-        records.plan, draft_ns_left, slots, generations, landed,
+        records.program, by_reference(records.state), by_reference(records.costs),
+        by_reference(records.ledger), by_reference(records.observation),
+        by_reference(records.plan), draft_ns_left, slots, generations, landed,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from policies import api
+from policies.by_reference import by_reference
 from policies.compile import kernel
 from policies.kernels import draft_step, enter_layer, leave_layer
 from policies.ledger import OK
@@ -41,6 +42,8 @@ def play_passes(
     Returns (code, AT_*, layer, draft step or gamma): code OK, TOO_OFTEN, OTHER_GAMMA or that of a
     refused plan.
     """
+    state, costs, ledger = by_reference(state), by_reference(costs), by_reference(ledger)
+    observation, plan = by_reference(observation), by_reference(plan)
     clock, copies, slot_copy = machine.clock, machine.copies, machine.slot_copy
     queue, buffer_read = machine.queue, machine.buffer_read
     used, pass_log, layer_log = buffers.used, buffers.passes, buffers.layers

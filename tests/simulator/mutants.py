@@ -40,6 +40,7 @@ def load_engine(folder: Path, mutation: Mutation | None = None) -> Callable:
         # Plain Python: nothing to compile, and the loop still calls the real decision kernels.
         text = text.replace("from policies.compile import", "from tests.simulator.plain import")
         text = text.replace("from policies.kernels import", "from policies.entries import")
+        text = text.replace("from policies.passes import", "from policies.entries import")
         (home / path.name).write_text(text, encoding="utf-8")
     return _imported(folder, f"{package}.compiled").simulate_compiled
 
