@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.cell import HITS_BY_LAYER
+from experiments.first_use import compiling_beside
 from experiments.kept_cells import CellStore, key_of, run_kept
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import NO_SPECULATION
@@ -121,10 +122,12 @@ def play(job: Job, path: Path | None = None) -> tuple[dict[str, Any], RunLog]:
     """(row of the table, run log) of one job; with `path` the log is also written there."""
     workload = workload_of(job)
     policy, setting, replay = job.choice.build(), job.setting, workload.replay
-    log = simulate(
-        replay, policy, setting.costs(replay, job.choice.name), setting.simulation(replay.model),
-        setting.labels(workload.trace), path, engine=setting.engine,  # type: ignore[arg-type]
-    )  # fmt: skip
+    costs, settings = setting.costs(replay, job.choice.name), setting.simulation(replay.model)
+    with compiling_beside():
+        log = simulate(
+            replay, policy, costs, settings, setting.labels(workload.trace), path,
+            engine=setting.engine,  # type: ignore[arg-type]
+        )  # fmt: skip
     row = {
         "hardware": setting.machine.hardware.name,
         "model": setting.machine.model(replay.model).name,

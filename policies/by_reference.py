@@ -59,7 +59,7 @@ def _store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 class _FieldTypes(AttributeTemplate):  # type: ignore[misc]
     key = ReferenceType
 
-    def generic_resolve(self, typ: ReferenceType, attr: str) -> types.Type | None:
+    def generic_resolve(self, typ: Any, attr: str) -> Any:  # type: ignore[override]
         fields = typ.record.fields
         return typ.record[fields.index(attr)] if attr in fields else None
 

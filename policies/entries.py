@@ -8,7 +8,7 @@ from policies import kernels, passes, validate
 from policies.by_reference import by_reference
 from policies.compile import kernel
 from policies.ledger import release_readers as release
-from policies.records import decide_draft, decide_layer, decide_leaving
+from policies.observation import sliced
 
 
 @kernel(allocates=False)
@@ -63,10 +63,10 @@ def enter_layer(
     experts, weights, predicted, slots, generations, landed,
 ):  # fmt: skip
     """policies.kernels.enter_layer."""
-    return decide_layer(
+    return kernels.enter_layer(
         program, by_reference(state), by_reference(costs), by_reference(ledger),
         by_reference(observation), by_reference(plan), layer, staging, launch_early, experts,
-        weights, predicted, slots, generations, landed,
+        weights, sliced(predicted), slots, generations, landed,
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def leave_layer(
     program, state, costs, ledger, observation, plan, layer, slots, generations, landed
 ):
     """policies.kernels.leave_layer."""
-    return decide_leaving(
+    return kernels.leave_layer(
         program, by_reference(state), by_reference(costs), by_reference(ledger),
         by_reference(observation), by_reference(plan), layer, slots, generations, landed,
     )  # fmt: skip
@@ -86,7 +86,7 @@ def draft_step(
     program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
 ):
     """policies.kernels.draft_step."""
-    return decide_draft(
+    return kernels.draft_step(
         program, by_reference(state), by_reference(costs), by_reference(ledger),
         by_reference(observation), by_reference(plan), draft_ns_left, slots, generations,
         landed,

@@ -15,7 +15,7 @@ import numpy as np
 
 from policies import api, kinds
 from policies.balancers.balance import balance
-from policies.compile import inlined
+from policies.compile import inlined, inner
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
 from policies.estimators.token_shares import learn_tokens
@@ -142,7 +142,7 @@ def _estimate_layer_ns(costs, observation, plan, state):
     return costs.dense_ns[rows] + costs.router_ns + costs.d2h_ns + max(cpu, max(gpu, link))
 
 
-@inlined
+@inner
 def enter_layer(
     program, state, costs, ledger, observation, plan, layer, staging, launch_early,
     experts, weights, predicted, slots, generations, landed,
@@ -182,7 +182,7 @@ def open_moves(ledger, plan, cap, slots, generations, landed):
     return code, digest(ledger)
 
 
-@inlined
+@inner
 def leave_layer(
     program, state, costs, ledger, observation, plan, layer, slots, generations, landed
 ):
@@ -201,7 +201,7 @@ def leave_layer(
     return apply_prefetches(ledger, plan, credits), view
 
 
-@inlined
+@inner
 def draft_step(
     program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
 ):

@@ -42,6 +42,13 @@ def new_observation(experts: int) -> Observation:
 
 
 @inlined
+def sliced(predicted):
+    """The same predictions as the compiled engine hands them over, a slice of a larger array: a
+    decision is then compiled once for both."""
+    return predicted[:, : predicted.shape[1]]
+
+
+@inlined
 def observe_rows(observation, experts, weights, predicted):
     """Fill the observation from routed rows: experts int32 [rows, k], weights float64 [rows, k] or
     [0, 0],

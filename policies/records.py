@@ -13,7 +13,8 @@ from numba.experimental import structref
 
 from policies import kernels
 from policies.by_reference import by_reference
-from policies.compile import inner, kernel
+from policies.compile import kernel
+from policies.observation import sliced
 
 FIELDS = ("program", "state", "costs", "ledger", "observation", "plan")
 
@@ -41,56 +42,24 @@ class Records(structref.StructRefProxy):  # type: ignore[misc]
 structref.define_proxy(Records, RecordsType, list(FIELDS))
 
 
-@inner
-def decide_layer(
-    program, state, costs, ledger, observation, plan, layer, staging, launch_early, experts,
-    weights, predicted, slots, generations, landed,
-):  # fmt: skip
-    """policies.kernels.enter_layer, compiled once for all who call it from Python."""
-    return kernels.enter_layer(
-        program, state, costs, ledger, observation, plan, layer, staging, launch_early, experts,
-        weights, predicted, slots, generations, landed,
-    )  # fmt: skip
-
-
-@inner
-def decide_leaving(
-    program, state, costs, ledger, observation, plan, layer, slots, generations, landed
-):
-    """policies.kernels.leave_layer, likewise."""
-    return kernels.leave_layer(
-        program, state, costs, ledger, observation, plan, layer, slots, generations, landed
-    )  # fmt: skip
-
-
-@inner
-def decide_draft(
-    program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
-):
-    """policies.kernels.draft_step, likewise."""
-    return kernels.draft_step(
-        program, state, costs, ledger, observation, plan, draft_ns_left, slots, generations, landed
-    )  # fmt: skip
-
-
 # A packed object is reference-counted, so whoever takes arrays out of one counts references.
 @kernel
 def enter_layer(
     records, layer, staging, launch_early, experts, weights, predicted, slots, generations, landed
 ):
     """policies.kernels.enter_layer."""
-    return decide_layer(
+    return kernels.enter_layer(
         records.program, by_reference(records.state), by_reference(records.costs),
         by_reference(records.ledger), by_reference(records.observation),
-        by_reference(records.plan), layer, staging, launch_early, experts, weights, predicted,
-        slots, generations, landed,
+        by_reference(records.plan), layer, staging, launch_early, experts, weights,
+        sliced(predicted), slots, generations, landed,
     )  # fmt: skip
 
 
 @kernel
 def leave_layer(records, layer, slots, generations, landed):
     """policies.kernels.leave_layer."""
-    return decide_leaving(
+    return kernels.leave_layer(
         records.program, by_reference(records.state), by_reference(records.costs),
         by_reference(records.ledger), by_reference(records.observation),
         by_reference(records.plan), layer, slots, generations, landed,
@@ -100,7 +69,7 @@ def leave_layer(records, layer, slots, generations, landed):
 @kernel
 def draft_step(records, draft_ns_left, slots, generations, landed):
     """policies.kernels.draft_step."""
-    return decide_draft(
+    return kernels.draft_step(
         records.program, by_reference(records.state), by_reference(records.costs),
         by_reference(records.ledger), by_reference(records.observation),
         by_reference(records.plan), draft_ns_left, slots, generations, landed,

@@ -12,13 +12,13 @@ from policies.balancers.residency import place_all_cpu, place_by_residency
 from policies.balancers.split import place_split
 from policies.balancers.stream_misses import place_streaming_misses
 from policies.balancers.threshold import choose_threshold
-from policies.compile import inlined
+from policies.compile import inner
 from policies.state import BALANCER
 
 BYPASS = 3
 
 
-@inlined
+@inner
 def balance(program, state, costs, ledger, observation, plan, layer, staging, launch_early):
     """Fill the placements and demand copies of the plan."""
     kind = program.balancer

@@ -4,7 +4,7 @@ layer is balanced."""
 from __future__ import annotations
 
 from policies import kinds
-from policies.compile import inlined
+from policies.compile import inner
 from policies.estimators.average import observe_average
 from policies.estimators.decayed import observe_decayed
 from policies.estimators.foresight import (
@@ -24,7 +24,7 @@ from policies.quotas.miss_curves import observe_depths
 from policies.state import PASS
 
 
-@inlined
+@inner
 def estimate(program, state, observation, layer):
     """Update the utilities of `layer`, their version, and the stamps of its active experts."""
     kind = program.estimator

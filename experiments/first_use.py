@@ -1,0 +1,56 @@
+"""The first use after an installation, or after a change of the kernels' sources: kernels compile
+for a while, so a line says it, and a second process compiles half of them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from policies.sources import ROOT
+from simulator.compiled_pass import play_passes
+
+BESIDE = ("-P", "-m", "policies.ahead")
+ABOUT_S = 20  # on two quiet cores
+
+
+@contextmanager
+def compiling_beside() -> Iterator[None]:
+    """Around a run of the compiled engine. Where its kernels are on the disk or in this process,
+    nothing happens."""
+    if play_passes.signatures or is_on_disk():
+        yield
+        return
+    begun = time.perf_counter()
+    print(
+        f"compiling kernels, once after an installation or a change of them; about {ABOUT_S} s ...",
+        file=sys.stderr, flush=True,
+    )  # fmt: skip
+    beside = start_beside() if len(os.sched_getaffinity(0)) > 1 else None
+    try:
+        yield
+    finally:
+        if beside is not None:
+            beside.kill()  # whatever it has not finished by now is compiled here already
+            beside.wait()
+    print(
+        f"... and a first run: {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True
+    )  # fmt: skip
+
+
+def is_on_disk() -> bool:
+    """True if an earlier process has compiled the engine's loop, which is compiled last."""
+    name = f"{play_passes.__module__.rpartition('.')[2]}.{play_passes.__name__}"
+    return any(Path(play_passes.stats.cache_path).glob(f"{name}-*.nbi"))
+
+
+def start_beside() -> "subprocess.Popen[bytes]":
+    """policies.ahead in a process group of its own, so that Ctrl-C is for this process alone. What
+    goes wrong there is of no account: this process then compiles all."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, *BESIDE], env=os.environ | {"PYTHONPATH": path}, process_group=0,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
