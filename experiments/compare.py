@@ -24,11 +24,11 @@ from experiments.configuration import as_list, as_mapping, options, truth, whole
 from experiments.decision_file import as_yaml
 from experiments.kept_cells import CellStore, key_of
 from experiments.machine import capacities_from, machine_from
+from experiments.outcome import RUNLOGS, show_report, write_report
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import read_run_file, write_run_file
 from experiments.ranking import best_setting, standing
-from experiments.report import RUNLOGS, show_report, write_report
 from experiments.setting import settings_from
 from experiments.sweep import Place, is_shard, open_place
 from experiments.tables import write_table

@@ -14,9 +14,9 @@ from experiments.commands import COMMANDS
 from experiments.compare import compare, digests, jobs_from, keep_runlogs, planned_rows
 from experiments.comparison import Job
 from experiments.configuration import as_list, compose_config
+from experiments.outcome import show_report, write_report
 from experiments.outputs import new_folder
 from experiments.provenance import read_run_file, write_run_file
-from experiments.report import show_report, write_report
 from experiments.sweep import Place
 from experiments.trace_choice import bundled_names, find_trace
 from experiments.winner import DRAFTING_FILE, WINNER_FILE

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.report import RUNLOGS
+from experiments.outcome import RUNLOGS
 from policies.errors import UserError
 from traces.run_info import RUN_NAME, part_path
 

@@ -14,10 +14,10 @@ from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
 from experiments.machine import capacities_from, machine_from
 from experiments.metrics_table import metrics_table
+from experiments.outcome import RUNLOGS
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.policy_choice import choose_policies
 from experiments.provenance import write_run_file
-from experiments.report import RUNLOGS
 from experiments.setting import settings_from
 from experiments.trace_choice import acceptance_from, open_workloads
 from policies.errors import UserError

@@ -23,7 +23,8 @@ def layer_signature() -> tuple[Any, ...]:
     costs: dict[str, Any] = dict.fromkeys(CostTable._fields, 0)
     costs |= dict.fromkeys(("cpu_ns", "gpu_ns", "dense_ns", "needs_ns"), np.zeros(2, np.int64))
     records = (
-        new_state(1, 1), CostTable(**costs), new_ledger(1, 1, 1, 0), new_observation(1), new_plan(1, 1, 1)
+        new_state(1, 1), CostTable(**costs), new_ledger(1, 1, 1, 0), new_observation(1),
+        new_plan(1, 1, 1),
     )  # fmt: skip
     experts, weights = types.Array(types.int32, 2, "C"), types.Array(types.float64, 2, "C")
     predicted, landed = types.Array(types.int32, 3, "A"), types.Array(types.int64, 1, "C")

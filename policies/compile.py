@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numba
 import numba.core.caching
 
-from policies.sources import ROOT, kernel_hash
+from policies.sources import ROOT, bytes_hash, kernel_hash
 
 KEPT = 4  # cache folders, the newest
 KEPT_S = 24 * 3600.0  # younger ones stay too: a process that uses one may still be running
@@ -55,9 +56,22 @@ def _is_ours(path: Path) -> bool:
     return len(path.name) == 16 and set(path.name) <= set("0123456789abcdef") and path.is_dir()
 
 
+def current_cache(base: Path, root: Path, version: str) -> Path:
+    """The opened cache folder of the sources below `root`. A mark in it remembers the very bytes
+    that it was named for: parsing them takes as long as importing numba."""
+    mark = f"sources-{bytes_hash(root, version)}"
+    for marked in base.glob(f"*/{mark}"):
+        if _is_ours(marked.parent):
+            return open_cache(base, marked.parent.name)
+    folder = open_cache(base, kernel_hash(root, version))
+    with suppress(OSError):
+        (folder / mark).touch()
+    return folder
+
+
 # A process-wide setting, made before the first kernel is decorated: numba offers no narrower one.
 numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
-    open_cache(cache_base(), kernel_hash(ROOT, numba.__version__))
+    current_cache(cache_base(), ROOT, numba.__version__)
 )
 # Likewise. Beyond level 1 the kernels are no faster, and take a quarter longer to compile.
 if "NUMBA_OPT" not in os.environ:
