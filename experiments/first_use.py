@@ -20,7 +20,7 @@ ABOUT_S = 20  # on two quiet cores
 def compiling_beside() -> Iterator[None]:
     """Around a run of the compiled engine. Where its kernels are on the disk or in this process,
     nothing happens."""
-    if play_passes.signatures or is_on_disk():
+    if are_compiled():
         yield
         return
     begun = time.perf_counter()
@@ -40,8 +40,10 @@ def compiling_beside() -> Iterator[None]:
     )  # fmt: skip
 
 
-def is_on_disk() -> bool:
-    """True if an earlier process has compiled the engine's loop, which is compiled last."""
+def are_compiled() -> bool:
+    """True if this process has the engine's loop, which is compiled last, or finds it on the disk."""
+    if play_passes.signatures:
+        return True
     name = f"{play_passes.__module__.rpartition('.')[2]}.{play_passes.__name__}"
     return any(Path(play_passes.stats.cache_path).glob(f"{name}-*.nbi"))
 

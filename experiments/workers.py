@@ -1,5 +1,6 @@
 """Runs independent cells in several processes: this one and workers beside it."""
 
+import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -74,6 +75,8 @@ def _begin_worker() -> None:
     """Ctrl-C is for the process that reads the results; when that one is killed, so is this one: by
     itself a worker would wait for its next cell for ever."""
     signal(SIGINT, SIG_IGN)
+    # At the end at once: the process that reads the results waits for it, with all of them read.
+    atexit.register(os._exit, 0)
     Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -11,8 +11,17 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaError
 
-from policies.compile import KEPT, KEPT_S, inner, kernel, open_cache, prune, python_kernel
-from policies.sources import ROOT, kernel_hash, kernel_sources
+from policies.compile import (
+    KEPT,
+    KEPT_S,
+    current_cache,
+    inner,
+    kernel,
+    open_cache,
+    prune,
+    python_kernel,
+)
+from policies.sources import ROOT, bytes_hash, kernel_hash, kernel_sources
 
 PROGRAM = """
 import numpy as np
@@ -152,6 +161,33 @@ def test_opening_a_cache_marks_it_as_used(tmp_path: Path) -> None:
     folder = aged(tmp_path, "a" * 16, 1000.0)
     assert open_cache(tmp_path, "a" * 16) == folder
     assert folder.stat().st_mtime > 1000.0 and (folder / "kernel.nbc").exists()
+
+
+def test_the_name_of_a_cache_is_remembered_by_the_bytes_of_its_sources(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, source = tmp_path / "base", copied / "policies" / "credits.py"
+    folder = current_cache(base, copied, "1")
+    assert folder == base / kernel_hash(copied, "1")
+    with monkeypatch.context() as without_parsing:
+        without_parsing.setattr("policies.compile.kernel_hash", None)
+        assert current_cache(base, copied, "1") == folder
+    # A comment is other bytes and the same kernels; a number is not.
+    text = source.read_text()
+    source.write_text("# A comment.\n" + text)
+    assert current_cache(base, copied, "1") == folder
+    assert len(list(folder.glob("sources-*"))) == 2
+    source.write_text(text.replace("LAYER_CAP = 4", "LAYER_CAP = 5"))
+    assert current_cache(base, copied, "1") not in (folder, None)
+    source.write_text(text)
+    assert current_cache(base, copied, "2") != folder
+
+
+def test_a_mark_in_a_folder_of_another_kind_counts_for_nothing(copied: Path, tmp_path) -> None:
+    base = tmp_path / "base"
+    (base / "notes").mkdir(parents=True)
+    (base / "notes" / f"sources-{bytes_hash(copied, '1')}").touch()
+    assert current_cache(base, copied, "1") == base / kernel_hash(copied, "1")
 
 
 def test_a_new_cache_makes_room(tmp_path: Path) -> None:

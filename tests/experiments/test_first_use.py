@@ -1,0 +1,72 @@
+"""The first use after an installation says that it compiles, and does so in two processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import first_use
+from experiments.first_use import compiling_beside
+
+SLEEPER = ("-c", "import time; time.sleep(600)")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """Nothing is compiled, and what is started beside sleeps; the processes started."""
+    processes: list[subprocess.Popen[bytes]] = []
+    start = first_use.start_beside
+
+    def noted() -> subprocess.Popen[bytes]:
+        processes.append(start())
+        return processes[-1]
+
+    monkeypatch.setattr(first_use, "are_compiled", lambda: False)
+    monkeypatch.setattr(first_use, "BESIDE", SLEEPER)
+    monkeypatch.setattr(first_use, "start_beside", noted)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    return processes
+
+
+def test_it_says_so_on_stderr_and_leaves_no_process(started, capsys) -> None:
+    with compiling_beside():
+        assert started[0].poll() is None
+        said = capsys.readouterr()
+        assert "compiling kernels, once after an installation" in said.err
+    assert started[0].poll() is not None
+    assert said.out == "" and "a first run" in capsys.readouterr().err
+
+
+def test_an_error_leaves_no_process_either(started) -> None:
+    with pytest.raises(KeyboardInterrupt), compiling_beside():
+        raise KeyboardInterrupt
+    assert started[0].poll() is not None
+
+
+def test_one_core_compiles_alone(started, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
+    with compiling_beside():
+        assert not started
+    assert "compiling kernels" in capsys.readouterr().err
+
+
+def test_compiled_kernels_are_not_spoken_of(started, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(first_use, "are_compiled", lambda: True)
+    with compiling_beside():
+        assert not started
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_an_empty_cache_is_filled_by_both_once(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "experiments.benchmarks.first_run", "spac"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    )
+    assert "compiling kernels" in first.stderr and second.stderr == ""
+    decisions = {path.name for path in tmp_path.rglob("kernels.enter_layer-*.nbc")}
+    assert len(decisions) == 1, "the decision ahead has other types than the one that is called"
