@@ -1,3 +1,5 @@
+"""The commands of `spac`, their studies, pictures and tables."""
+
 import gc
 
 # A process-wide setting. Most objects made here stay: modules, code, tables. Looking for dead

@@ -41,7 +41,7 @@ def compiling_beside() -> Iterator[None]:
 
 
 def are_compiled() -> bool:
-    """True if this process has the engine's loop, which is compiled last, or finds it on the disk."""
+    """True if this process has the loop of the engine, compiled last, or finds it on the disk."""
     if play_passes.signatures:
         return True
     name = f"{play_passes.__module__.rpartition('.')[2]}.{play_passes.__name__}"

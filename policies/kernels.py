@@ -1,8 +1,8 @@
 """The compiled decisions, called unchanged by Session (runtime, SimPy engine) and by the compiled
 engine.
 
-They are copied into their callers, so that the parts below them are optimised once there and not at
-every level between.
+The three decisions are compiled once for all callers; their halves are copied into them, so that
+the parts below are optimised once there and not at every level between.
 
 `enter_layer` = open_layer (publish landed copies, count rows) + decide + close_layer (validate,
 mark readers, start
