@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments.first_use import compiling_beside
 from experiments.policy_choice import PolicyChoice
 from experiments.setting import Setting
 from experiments.trace_choice import Workload
@@ -85,7 +86,8 @@ def speeds_of(
 
         settings = replace(setting.simulation(replay.model), requests=None)
         costs = setting.costs(replay, choice.name)
-        simulate_totals(replay, choice.build(), costs, settings, after_request=after)
+        with compiling_beside():
+            simulate_totals(replay, choice.build(), costs, settings, after_request=after)
     return speeds
 
 
