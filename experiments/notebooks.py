@@ -10,13 +10,16 @@ import nbformat
 from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+PATIENCE = 300  # seconds for the kernel to start, on a machine that has other work
 
 
 def execute(path: Path) -> None:
     """Run all cells, in the notebook's folder, and keep the outputs; an error of a cell ends it."""
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=600, record_timing=False, resources=where).execute()
+    NotebookClient(
+        notebook, timeout=600, startup_timeout=PATIENCE, record_timing=False, resources=where
+    ).execute()
     notebook.metadata["language_info"] = {"name": "python"}
     nbformat.write(notebook, path)
 

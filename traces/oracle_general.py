@@ -1,5 +1,6 @@
 """One layer's requests as a file of libCacheSim's oracleGeneral format: 24 bytes a request, little
-endian, with the request at which the same object comes next."""
+endian, with the request at which the same object comes next (oracleGeneralBin.h: unaligned, the
+largest int64 for never)."""
 
 from pathlib import Path
 

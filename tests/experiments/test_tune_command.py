@@ -1,7 +1,6 @@
 """`spac tune`: fit and held out, the same trials for the same seed, killed and continued."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -150,12 +149,12 @@ def test_a_killed_search_of_two_processes_goes_on(spac: Spac, trace: Path) -> No
     command = words(trace, "study=night", "workers=2", trials=FEW)
     process = subprocess.Popen(
         [sys.executable, "-m", "experiments", *command],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     while ended_trials("night") < FEW // 4:
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGKILL)
+    process.kill()  # its worker ends itself
     process.communicate()
     before = {trial.number: trial for trial in kept_trials("night") if trial.state.is_finished()}
     assert before and len(before) < FEW

@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from experiments.notebooks import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LARGEST = 1_000_000  # bytes, outputs included
@@ -53,7 +55,7 @@ def test_it_gives_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     notebook = nbformat.read(path, as_version=4)
     kept = text_outputs(notebook)
     where = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=300, resources=where).execute()
+    NotebookClient(notebook, timeout=300, startup_timeout=PATIENCE, resources=where).execute()
     assert text_outputs(notebook) == kept, f"{path.name}: run `make notebooks` and look at it"
     assert sorted(ROOT.glob("outputs/*/*")) == before, "a notebook only reads"
 
