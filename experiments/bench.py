@@ -1,6 +1,5 @@
 """`spac bench`: measure the project on this machine, with goals beside the numbers."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -32,6 +31,7 @@ from experiments.provenance import write_run_file
 from experiments.refusals import unknown
 from policies.errors import UserError
 from traces.atomic import write_atomically
+from traces.report_json import write_json
 
 Section = Callable[[Bench], Iterator[Measure]]
 SECTIONS: dict[str, Section] = {
@@ -60,7 +60,7 @@ def run(config: DictConfig) -> int:
         "left_out": left_out,
         "measures": [{**asdict(one), "met": one.met} for one in measures],
     }
-    write_atomically(folder / "bench.json", (json.dumps(result, indent=2) + "\n").encode())
+    write_json(folder / "bench.json", result)
     write_atomically(folder / "bench.md", markdown(result).encode())
     if (folder / FILE).exists():
         save_figure(decisions_figure(read_decision_file(folder / FILE)), folder / PICTURE)

@@ -1,6 +1,5 @@
 """`spac calibrate`: measures a machine with one model's shape and writes its hardware profile."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from runtime.devices import STANDIN, device_kind
 from runtime.random_model import RandomModel
 from runtime.standin_link import Link
 from simulator.hardware import HardwareProfile, hardware_profile
-from traces.atomic import write_atomically
+from traces.report_json import write_json
 
 MILLION = 1e6
 
@@ -39,8 +38,8 @@ def run(config: DictConfig) -> int:
     effort = effort_from(config, choice)
     with removed_if_unused(new_folder(config["outputs"], "calibrate")) as folder:
         calibration = _measured(config, choice, effort, folder, console)
+        console.print(calibration_table(calibration))  # first: writing may fail
         keep(calibration, choice, folder)
-    console.print(calibration_table(calibration))
     console.print(f"{folder / PROFILE_NAME}: hardware=PATH takes it", highlight=False)
     return 0
 
@@ -99,11 +98,10 @@ def measure(
 
 def keep(calibration: Calibration, choice: ForcedChoice, folder: Path) -> HardwareProfile:
     """Write profile, numbers and picture; the profile as simulators will read it."""
+    write_json(folder / "calibration.json", calibration.as_data())
     name = f"{choice.device_name}-measured".replace(":", "-")
     values = profile_values(name, calibration, choice.model, choice.hardware)
     write_hardware(folder, values, about_lines(calibration))
-    data = json.dumps(calibration.as_data(), indent=2, allow_nan=False)
-    write_atomically(folder / "calibration.json", data.encode())
     save_figure(calibration_figure(calibration), folder / "calibration.png")
     return hardware_profile(values, "the calibrated profile")
 

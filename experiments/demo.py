@@ -1,6 +1,5 @@
 """`spac demo`: the chain from a fresh recording to the winner on the stand-in, step by step."""
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,10 @@ from experiments.sweep import Place
 from experiments.trace_choice import bundled_names, find_trace
 from experiments.winner import DRAFTING_FILE, WINNER_FILE
 from policies.errors import UserError
-from traces.atomic import write_atomically
 from traces.check import check_trace
 from traces.reader import open_trace
 from traces.replay import open_replay
+from traces.report_json import write_json
 from traces.stats import trace_stats
 
 FRESH = "fresh"
@@ -96,7 +95,7 @@ def check(traces: list[Path], folder: Path, console: Console) -> None:
             f"hit rate at 17 %: LRU {cache.lru:.0%}, Belady {cache.belady:.0%}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
-    write_atomically(folder / "stats.json", json.dumps(kept, indent=2).encode())
+    write_json(folder / "stats.json", kept)
 
 
 def demo_jobs(config: DictConfig, traces: list[Path], console: Console) -> list[Job]:

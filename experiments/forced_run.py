@@ -1,6 +1,5 @@
 """`spac run mode=forced`: a policy on a model of any shape, routed as a trace says."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -23,8 +22,8 @@ from policies.errors import UserError
 from runtime.device import DeviceError
 from runtime.devices import STANDIN, device_kind
 from runtime.forced_engine import ForcedEngine, check_forced
-from traces.atomic import write_atomically
 from traces.metrics import metrics
+from traces.report_json import write_json
 from traces.runlog import read_runlog
 
 # Keys of decoding, with the values that change nothing.
@@ -91,7 +90,7 @@ def _force(
     figures = metrics(read_runlog(log))
     slow = max(1, choice.slow)
     data = asdict(figures) | {"forced": note, "slow_motion": slow}
-    write_atomically(folder / "metrics.json", json.dumps(data, indent=2).encode())
+    write_json(folder / "metrics.json", data)
     where = "the stand-in" if device_kind(choice.device_name)[0] == STANDIN else device.name
     console.print(metrics_table(figures, f"{policy.label}, forced routing, measured on {where}"))
     if choice.slow:

@@ -6,7 +6,6 @@ driver are counted, not timed.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -35,9 +34,9 @@ from runtime.standin import StandIn
 from runtime.standin_link import Link
 from simulator.compiled import simulate_compiled
 from simulator.settings import SimulationSettings
-from traces.atomic import write_atomically
 from traces.metrics import metrics
 from traces.replay import Replay
+from traces.report_json import write_json
 from traces.window import Window
 
 HIDDEN, WIDTH = 32, 8  # sizes play no part: nothing is computed
@@ -231,7 +230,7 @@ def main() -> int:
         },
     }  # fmt: skip
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(given.out, json.dumps(found, indent=1).encode())
+    write_json(given.out, found, indent=1)
     for name, one in found["policies"].items():
         print(
             f"{name:10}{one['median_ns'] / 1e3:5.0f} us a layer ({one['share_of_pass']:.1%} of a "

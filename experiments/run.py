@@ -36,6 +36,7 @@ from runtime.run_memory import positions_of
 from runtime.tokenizers import tokenizer_hash
 from runtime.verify_rules import make_rule
 from traces.atomic import write_atomically
+from traces.report_json import write_json
 
 Texts = list[tuple[Prompt, list[int]]]
 FORCED = "forced"
@@ -156,7 +157,7 @@ def tell(choice: RunChoice, folder: Path, device: str, console: Console) -> None
     if figures is None:
         note("no answer of more than one token: nothing was measured")
         return
-    write_atomically(folder / "metrics.json", json.dumps(asdict(figures), indent=2).encode())
+    write_json(folder / "metrics.json", asdict(figures))
     if choice.source == "workload":
         console.print(metrics_table(figures, f"{choice.policy.label}, measured on {device}"))
 
@@ -179,8 +180,7 @@ def prove(
 
 def keep(tried: list[Proof], folder: Path, console: Console) -> None:
     """Write proofs.json and print the table."""
-    data = json.dumps([proof.as_data() for proof in tried], indent=2)
-    write_atomically(folder / "proofs.json", data.encode())
+    write_json(folder / "proofs.json", [proof.as_data() for proof in tried])
     console.print(proofs.proofs_table(tried))
 
 

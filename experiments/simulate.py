@@ -1,6 +1,5 @@
 """`spac simulate`: one policy on one trace, every metric on the terminal, the run log on disk."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,8 +21,8 @@ from experiments.setting import settings_from
 from experiments.trace_choice import acceptance_from, open_workloads
 from policies.errors import UserError
 from simulator.engines import choose_engine
-from traces.atomic import write_atomically
 from traces.metrics import metrics
+from traces.report_json import write_json
 from traces.window_caches import belady_of_run
 
 GAMMA = 4
@@ -48,7 +47,7 @@ def _simulate(config: DictConfig, job: Job, folder: Path, console: Console) -> i
     _, log = play(job, folder / RUNLOGS / f"1-{job.choice.name}-{job.trace.name}")
     result, best = metrics(log), belady_of_run(log)
     kept = asdict(result) | {"belady_hit_rate_per_window": best}
-    write_atomically(folder / "metrics.json", json.dumps(kept, indent=2).encode())
+    write_json(folder / "metrics.json", kept)
     table = metrics_table(result, f"{job.label} on {job.workload}")
     table.add_row("belady hit rate per window, copies on demand", f"{best:.1%}")
     console.print(table)

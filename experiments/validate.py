@@ -1,6 +1,5 @@
 """`spac validate`: is the simulator right? Calibrates, runs policies for real, compares."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from policies.errors import UserError
 from runtime.devices import STANDIN, device_kind
 from runtime.forced_engine import check_forced
 from simulator.hardware import hardware_profile
-from traces.atomic import write_atomically
+from traces.report_json import write_json
 
 LEAST_POLICIES = 2
 STANDIN_GOAL, GPU_GOAL = 0.15, 0.05
@@ -55,12 +54,10 @@ def run(config: DictConfig) -> int:
         write_run_file(folder, "validate", config, digests)
         for clock, choice in planned:
             results.append(_validate(clock, choice, policies, config, folder, console))
+            # Told before it is kept: whatever writing runs into, what took minutes can be read.
+            _tell(results[-1], console)
             _write(results, folder)
             save_figure(validation_figure(results[-1]), folder / f"{clock}.png")
-    for result in results:
-        console.print(validation_table(result))
-    for line in [line for result in results for line in verdicts(result)]:
-        console.print(line, highlight=False, soft_wrap=True)
     if config["keep"] is not None:
         _copy(folder, Path(config["keep"]))
     console.print(str(folder), highlight=False, soft_wrap=True)
@@ -148,11 +145,16 @@ def _validate(
         device.close()
 
 
+def _tell(result: Validation, console: Console) -> None:
+    console.print(validation_table(result))
+    for line in verdicts(result):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
 def _write(results: Sequence[Validation], folder: Path) -> None:
-    write_table(folder, pd.concat([one.rows() for one in results], ignore_index=True))
     data = [one.as_data() | {"verdicts": verdicts(one)} for one in results]
-    text = json.dumps(data, indent=2, default=str, allow_nan=False)
-    write_atomically(folder / "validation.json", text.encode())
+    write_json(folder / "validation.json", data)
+    write_table(folder, pd.DataFrame([row for one in results for row in one.rows()]))
 
 
 def _copy(folder: Path, destination: Path) -> None:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from experiments.forced_choice import ForcedChoice
 from experiments.logical_time import instant_copies
@@ -52,9 +51,10 @@ class Validation:
     load: float = 0.0
 
     @property
-    def tau(self) -> float:
-        """Rank agreement of predicted and measured times."""
-        return kendall_tau(*self._times())
+    def tau(self) -> float | None:
+        """Rank agreement of predicted and measured times; None where one side is all equal."""
+        found = kendall_tau(*self._times())
+        return None if np.isnan(found) else found
 
     @property
     def gap(self) -> float | None:
@@ -66,37 +66,36 @@ class Validation:
         """The policy whose time is predicted worst."""
         return max(self.agreements, key=lambda one: abs(one.error))
 
-    def rows(self) -> pd.DataFrame:
-        """One row per policy."""
-        rows = []
-        for one in self.agreements:
-            logical = self.logical[one.policy]
-            rows.append(
-                {"table": self.name}
-                | asdict(one)
-                | {
-                    "error": one.error,
-                    "noise": one.noise,
-                    "hit_difference_points": one.hit_difference,
-                    "bytes_difference": one.bytes_difference,
-                    "logical_exact": logical.exact,
-                }
-            )
-        return pd.DataFrame(rows)
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per policy; what is undefined is None."""
+        return [
+            {"table": self.name}
+            | asdict(one)
+            | {
+                "error": one.error,
+                "noise": one.noise,
+                "hit_difference_points": one.hit_difference,
+                "bytes_difference": one.bytes_difference,
+                "logical_exact": self.logical[one.policy].exact,
+            }
+            for one in self.agreements
+        ]
 
     def as_data(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "name": self.name,
             "note": self.note,
-            "kendall_tau": None if np.isnan(self.tau) else self.tau,
+            "kendall_tau": self.tau,
             "smallest_gap_ordered_right": self.gap,
             "mean_absolute_error": float(np.mean([abs(one.error) for one in self.agreements])),
             "worst_error": {"policy": self.worst.policy, "error": self.worst.error},
             "goal": self.goal,
             "load_average": self.load,
             "cores": os.cpu_count(),
-            "policies": self.rows().drop(columns="table").to_dict(orient="records"),
+            "policies": [
+                {key: value for key, value in row.items() if key != "table"} for row in self.rows()
+            ],
         }
 
     def _times(self) -> tuple[list[float], list[float]]:

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from experiments.figure_style import new_figure
 from experiments.validation import Validation
+from experiments.validation_report import tau_words
 
 PREDICTED, MEASURED = "#0072B2", "#E69F00"
 
@@ -16,7 +17,7 @@ def validation_figure(result: Validation) -> Figure:
     figure, axes = new_figure(
         f"{result.name.capitalize()} clock: times are predicted within {mean:.1%} in the mean, "
         f"{abs(result.worst.error):.1%} at worst ({result.worst.policy}); Kendall tau "
-        f"{result.tau:.2f}",
+        f"{tau_words(result)}",
         width=9.0,
         height=0.62 * len(shown) + 2.0,
     )

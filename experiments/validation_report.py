@@ -59,7 +59,7 @@ def verdicts(result: Validation) -> list[str]:
     lines = [
         f"{result.name}: time is predicted within {mean:.1%} in the mean, worst {worst.policy} "
         f"{worst.error:+.1%} with {noise}",
-        f"{result.name}: Kendall tau {result.tau:.2f}; {order}",
+        f"{result.name}: Kendall tau {tau_words(result)}; {order}",
     ]
     if result.goal is not None:
         missed = [one.policy for one in result.agreements if abs(one.error) > result.goal]
@@ -72,6 +72,11 @@ def verdicts(result: Validation) -> list[str]:
     inexact = [name for name, one in result.logical.items() if not one.exact]
     lines.append(f"{result.name}: {_goal('logical time: hits and bytes exact', inexact)}")
     return lines
+
+
+def tau_words(result: Validation) -> str:
+    """Kendall's tau, or that there is none."""
+    return "undefined, no order in equal times" if result.tau is None else f"{result.tau:.2f}"
 
 
 def _goal(what: str, missed: Sequence[str]) -> str:

@@ -16,21 +16,29 @@ import torch
 from policies.api import NEEDS
 from policies.costs import CostTable
 from policies.errors import UserError
-from policies.zoo.lru_cpu import lru_cpu
-from runtime.calibrate_layers import Bench, contention, layer_parts, level, per_expert_ns
+from runtime.calibrate_layers import (
+    Bench,
+    contention,
+    held_up,
+    layer_parts,
+    per_expert_ns,
+)
 from runtime.calibrate_link import ALONE, LOADED, copy_sizes, measure_link
+from runtime.calibrate_mixed import MIXTURES, Alone, fixed_times, levelled, measure_mixed
 from runtime.calibration import Calibration
 from runtime.calibration_points import Point, fit_link, fit_rows, point
 from runtime.calibration_policy import CalibrationPolicy
 from runtime.device import COMPUTE, Device
 from runtime.experts import gating_of
 from runtime.random_model import RandomModel
-from traces.measured_times import MeasuredTimes, interpolated
+from traces.measured_times import MeasuredTimes
 from traces.replay import Replay
 from traces.runlog import RunLog
 
 Tick = Callable[[str], None]
 CONTEXT = 1024
+PAUSE_NS = 500_000  # longer than a decision, so that noise does not hide it
+PAUSED_PASSES = 16
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Effort:
     def steps(self, model: RandomModel) -> int:
         """How often `tick` will be called."""
         copies = 2 * self.repeats * len(copy_sizes(model))
-        return copies + 2 * len(self.rows) + len(NEEDS) + 3
+        return copies + 2 * len(self.rows) + len(NEEDS) + 3 + len(MIXTURES)
 
 
 def calibrate(
@@ -74,12 +82,14 @@ def calibrate(
         model, gating_of(model.target), copy_sizes(model), effort.repeats, order, tick
     )
     logs = _uniform_runs(bench, effort, order, tick)
-    points, times = _curves(copies, logs, effort)
     middle = effort.rows[len(effort.rows) // 2]
-    more = _differences(bench, logs, middle, tick)
-    log = bench.play(mixed, lru_cpu(), effort.gamma)
-    tick("mixed")
-    found, levels = _mixed(log, times, effort)
+    share = _held_up(bench, middle)
+    tick("decision after a join")
+    points, times = _curves(copies, logs, effort, share)
+    more = _differences(bench, logs, middle, share, tick)
+    found, levels = measure_mixed(
+        bench, mixed, effort.gamma, Alone(effort.rows, times | more, share), tick
+    )
     points += [point(name, 0, samples) for name, samples in found.items() if samples]
     points.append(point("synchronise", 0, _synchronise_ns(model.device)))
     tick("synchronise")
@@ -96,13 +106,15 @@ def calibrate(
         rows=effort.rows,
         **times,
         **more,
-        **_medians(found),
+        **fixed_times(found),
+        leave_share=round(1024 * share),
         copy_latency_ns=max(0, round(latency)),
         copy_ns=max(1, _at(linked, expert) - max(0, round(latency))),
     )
     notes = [model.note] if model.shape.distinct < model.shape.layers else []
-    return Calibration(points, _levelled(measured, levels), (latency, rate), levels,
-                       machine_facts(model.device), notes)  # fmt: skip
+    measured = levelled(measured, levels, found)
+    return Calibration(points, measured, (latency, rate), levels, machine_facts(model.device),
+                       notes)  # fmt: skip
 
 
 def machine_facts(device: Device) -> dict[str, str]:
@@ -139,7 +151,7 @@ def _uniform_runs(
 
 
 def _curves(
-    copies: list[Point], logs: dict[Key, RunLog], effort: Effort
+    copies: list[Point], logs: dict[Key, RunLog], effort: Effort, share: float
 ) -> tuple[list[Point], dict[str, tuple[int, ...]]]:
     points, times = [one for one in copies if one.curve == ALONE], {}
     loaded = [one for one in copies if one.curve == LOADED]
@@ -149,14 +161,16 @@ def _curves(
                for rows in effort.rows]  # fmt: skip
         times[f"{lane}_ns"], fitted = fit_rows(raw)
         points += fitted
-    dense = [point("layer without experts", rows, layer_parts(logs["cpu", rows])["dense"])
-             for rows in effort.rows]  # fmt: skip
+    dense = [
+        point("layer without experts", rows, layer_parts(logs["cpu", rows], share)["dense"])
+        for rows in effort.rows
+    ]
     times["dense_ns"], fitted = fit_rows(dense)
     return points + fitted, times
 
 
 def _differences(
-    bench: Bench, logs: dict[Key, RunLog], rows: int, tick: Tick
+    bench: Bench, logs: dict[Key, RunLog], rows: int, share: float, tick: Tick
 ) -> dict[str, int | tuple[int, ...]]:
     """What shows only by comparing two runs: contention, context, prices of observations."""
     alone = logs["cpu", rows]
@@ -174,7 +188,7 @@ def _differences(
         asked = bench.uniform(CalibrationPolicy("cpu", needs=(need,)), rows)
         prices.append(max(0, round(_before_decision(asked) - base)))
         tick(f"price of {need}")
-    dense = [float(np.median(layer_parts(log)["dense"])) for log in (alone, far)]
+    dense = [float(np.median(layer_parts(log, share)["dense"])) for log in (alone, far)]
     return {
         "contention": contention(work, busy) or 1024,
         "context_ns_per_1024": max(0, round(dense[1] - dense[0])),
@@ -182,52 +196,17 @@ def _differences(
     }
 
 
+def _held_up(bench: Bench, rows: int) -> float:
+    longer = replace(bench, passes=max(bench.passes, PAUSED_PASSES))
+    return held_up(
+        *(longer.uniform(CalibrationPolicy("cpu", pause_ns=pause), rows) for pause in (0, PAUSE_NS))
+    )
+
+
 def _before_decision(log: RunLog) -> float:
     """From the join before to the decision: where observations are made and sent."""
     layers = log.layers
     return float(np.median(layers["t2_ns"] - layers["t0_ns"] - layers["decision_ns"]))
-
-
-def _mixed(
-    log: RunLog, times: dict[str, tuple[int, ...]], effort: Effort
-) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """(samples of the parts of a layer, levels of lanes and dense part) in a real mixture."""
-    found = layer_parts(log)
-    top = int(max(max(counts) for counts in log.layers["counts"]))
-    wanted = np.arange(1, max(top, effort.gamma + 1) + 1)
-    table = {
-        name: np.append(0, interpolated(effort.rows, values, wanted))
-        for name, values in times.items()
-    }
-    levels = {lane: level(log, lane, table[f"{lane}_ns"]) for lane in ("cpu", "gpu")}
-    dense = float(np.median(found["dense"])) / float(table["dense_ns"][effort.gamma + 1])
-    return found, levels | {"dense": dense}
-
-
-def _medians(found: dict[str, list[float]]) -> dict[str, int]:
-    """Fixed times from the mixed run. The GPU lane begins a moment after the decision: that moment
-    is counted as part of the message, and taken off what the CPU lane waits.
-    """
-    middle = {name: round(float(np.median(one))) if one else 0 for name, one in found.items()}
-    return {
-        "d2h_ns": middle["message"] + middle["start"],
-        "dispatch_ns": max(0, middle["dispatch"] - middle["start"]),
-        "return_ns": max(0, middle["return"] - middle["sum"]),
-        "draft_step_ns": middle["draft"],
-        "pass_ns": middle["head"],
-        "decision_layer_ns": middle["decision"],
-        "decision_leave_ns": middle["leave decision"],
-        "decision_draft_ns": middle["draft decision"],
-    }
-
-
-def _levelled(times: MeasuredTimes, levels: dict[str, float]) -> MeasuredTimes:
-    """Curves at the level they have in a mixture."""
-    changed = {
-        f"{name}_ns": tuple(round(one * factor) for one in getattr(times, f"{name}_ns"))
-        for name, factor in levels.items()
-    }
-    return replace(times, **changed)
 
 
 def _at(points: Sequence[Point], size: int) -> int:

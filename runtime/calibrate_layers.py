@@ -13,6 +13,7 @@ from policies.api import CPU, FETCH, GPU, STREAM
 from policies.costs import CostTable
 from runtime.calibration_policy import CalibrationPolicy
 from runtime.calibration_replay import CalibrationReplay
+from runtime.contention import WHOLE
 from runtime.engine_settings import EngineSettings
 from runtime.forced_engine import ForcedEngine
 from runtime.random_model import RandomModel
@@ -71,22 +72,21 @@ def per_expert_ns(log: RunLog, lane: str) -> list[float]:
     return list((log.layers[f"{lane}_busy_ns"] / number).to_numpy(np.float64))
 
 
-def layer_parts(log: RunLog) -> dict[str, list[float]]:
-    """Samples of everything in a layer that is no expert, in ns. "return" and "sum": from the end
-    of the lane that ended last, CPU or GPU, to the join.
+def layer_parts(log: RunLog, leave_share: float = 0.0) -> dict[str, list[float]]:
+    """Samples of everything in a layer that is no expert, in ns. "dense": without that share of the
+    decision after the join before; "return" and "sum": from the end of the lane that ended last,
+    CPU or GPU, to the join.
     """
     layers, passes = log.layers, log.passes
     on_cpu = layers["cpu_end_ns"] > layers["cpu_begin_ns"]
     on_gpu = layers["gpu_end_ns"] > layers["gpu_begin_ns"]
     cpu_last = on_cpu & (layers["cpu_end_ns"] >= layers["gpu_end_ns"])
-    resident = layers["placement"].map(lambda placed: bool((np.asarray(placed) == GPU).any()))
     last = layers.groupby("pass_index")["join_ns"].max()
     ends = passes.set_index("pass_index")["end_ns"]
     drafted = passes[passes["gamma"] > 0]
     return {
-        "dense": _list(layers["t1_ns"] - layers["t0_ns"]),
+        "dense": _list(layers["t1_ns"] - layers["t0_ns"] - leave_share * _leave_before(layers)),
         "message": _list(layers["t2_ns"] - layers["t1_ns"] - layers["decision_ns"]),
-        "start": _list((layers["gpu_begin_ns"] - layers["t2_ns"])[on_gpu & resident]),
         "dispatch": _list((layers["cpu_begin_ns"] - layers["t2_ns"])[on_cpu]),
         "return": _list((layers["join_ns"] - layers["cpu_end_ns"])[cpu_last]),
         "sum": _list((layers["join_ns"] - layers["gpu_end_ns"])[on_gpu & ~cpu_last]),
@@ -98,17 +98,53 @@ def layer_parts(log: RunLog) -> dict[str, list[float]]:
     }
 
 
-def level(log: RunLog, lane: str, times: IntArray) -> float:
+def level(log: RunLog, lane: str, times: IntArray, contention: int = WHOLE) -> float | None:
     """By how much a lane's experts, mixed as a policy mixes them, take longer than `times` (int64
-    by tokens) says: what two lanes and the link cost each other on one machine.
+    by tokens) says: what two lanes cost each other on one machine. What the link costs the CPU lane
+    is told by `contention` and not counted again; the GPU lane's start is counted as its work. None
+    for a lane without work.
     """
     placements = (CPU,) if lane == "cpu" else (GPU, FETCH, STREAM)
-    expected = measured = 0.0
-    for row in log.layers.itertuples():
-        chosen = np.isin(np.asarray(row.placement), placements)
-        expected += float(times[np.asarray(row.counts)[chosen]].sum())
-        measured += float(row.cpu_busy_ns if lane == "cpu" else row.gpu_busy_ns)
-    return measured / expected if expected else 1.0
+    chosen = [np.isin(np.asarray(placed), placements) for placed in log.layers["placement"]]
+    counts = [
+        np.asarray(one)[which] for one, which in zip(log.layers["counts"], chosen, strict=True)
+    ]
+    expected = float(sum(times[one].sum() for one in counts))
+    if not expected:
+        return None
+    if lane == "gpu":
+        return float(log.layers["gpu_busy_ns"].sum() + _starts(log.layers).sum()) / expected
+    work, busy = link_shares(log)
+    return (work - busy * (1.0 - contention / WHOLE)) / expected
+
+
+def held_up(alone: RunLog, paused: RunLog) -> float:
+    """Share of the decision after a join by which the next layer is later: 1 where the host that
+    decides also queues or computes the layer, 0 where it runs ahead of the device.
+    """
+    leave, dense = [], []
+    for log in (alone, paused):
+        before = _leave_before(log.layers)
+        follows = before > 0
+        leave.append(float(before[follows].median()))
+        dense.append(float((log.layers["t1_ns"] - log.layers["t0_ns"])[follows].median()))
+    longer = leave[1] - leave[0]
+    return float(np.clip((dense[1] - dense[0]) / longer, 0.0, 1.0)) if longer > 0 else 0.0
+
+
+def _leave_before(layers: pd.DataFrame) -> pd.Series:
+    """The decision at the end of the layer before, in ns; 0 for the first of a pass."""
+    before = layers.shift(1)
+    follows = (before["pass_index"] == layers["pass_index"]) & (
+        before["layer"] == layers["layer"] - 1
+    )
+    return before["leave_decision_ns"].where(follows, 0.0)
+
+
+def _starts(layers: pd.DataFrame) -> pd.Series:
+    """From the decision to the begin of the GPU lane, where it has residents to begin with."""
+    resident = layers["placement"].map(lambda placed: bool((np.asarray(placed) == GPU).any()))
+    return (layers["gpu_begin_ns"] - layers["t2_ns"])[resident].clip(lower=0)
 
 
 def link_shares(log: RunLog) -> tuple[float, float]:
@@ -130,7 +166,7 @@ def contention(alone_ns: float, loaded: RunLog) -> int | None:
     if busy < 0.2 * time:
         return None
     work = alone_ns * len(loaded.layers)
-    return int(np.clip(round(1024 * (work - (time - busy)) / busy), 1, 1024))
+    return int(np.clip(round(WHOLE * (work - (time - busy)) / busy), 1, WHOLE))
 
 
 def _part(log: RunLog, layers: pd.DataFrame, first_pass: int) -> RunLog:

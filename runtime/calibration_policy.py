@@ -1,5 +1,6 @@
 """CalibrationPolicy: a policy in plain Python that keeps one lane busy, so that it can be timed."""
 
+import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,13 +14,16 @@ Lane = Literal["cpu", "gpu"]
 
 class CalibrationPolicy:
     """lane "cpu": every active expert on the CPU; "gpu": on the GPU, fetched where absent. traffic:
-    copies of experts that nobody needs keep the link busy. needs: declared, and ignored.
+    copies of experts that nobody needs keep the link busy. needs: declared, and ignored. pause_ns:
+    time that the decision after a join takes at least.
     """
 
     name = "calibration"
 
-    def __init__(self, lane: Lane, traffic: bool = False, needs: Sequence[str] = ()) -> None:
-        self.lane, self.traffic = lane, traffic
+    def __init__(
+        self, lane: Lane, traffic: bool = False, needs: Sequence[str] = (), pause_ns: int = 0
+    ) -> None:
+        self.lane, self.traffic, self.pause_ns = lane, traffic, pause_ns
         self.needs = frozenset(needs)
 
     def parameters(self) -> dict[str, Any]:
@@ -66,7 +70,10 @@ class CalibrationPolicy:
         return LayerPlan(placement, tuple(demand), ())
 
     def leave_layer(self, layer: int, view: View) -> tuple[Copy, ...]:
-        """Traffic only."""
+        """Traffic, and the pause: the host is busy, as it is while a policy thinks."""
+        until = time.monotonic_ns() + self.pause_ns
+        while time.monotonic_ns() < until:
+            pass
         return self._noise(view, set())
 
     def end_pass(self, accepted: int) -> None:

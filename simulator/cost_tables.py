@@ -112,6 +112,7 @@ def _measured(
     if decision is None:
         return table
     return table._replace(
+        router_ns=measured.held_up_ns(decision.leave_ns),
         decision_layer_ns=decision.layer_ns,
         decision_leave_ns=decision.leave_ns,
         decision_draft_ns=decision.draft_ns,

@@ -19,7 +19,8 @@ IntArray = NDArray[np.int64]
 class MeasuredTimes:
     """Times in ns. `cpu_ns`, `gpu_ns`: of one expert by the number of tokens in `rows`; `dense_ns`:
     of a layer without its experts by the rows of the pass. `draft_step_ns`, `pass_ns`: of the
-    draft and of what a pass does once. `needs_ns`: prices in the order of policies.api.NEEDS. The
+    draft and of what a pass does once. `needs_ns`: prices in the order of policies.api.NEEDS.
+    `leave_share`, of 1024: part of the decision after a join by which the next layer is later. The
     rest as in CostTable.
     """
 
@@ -46,6 +47,7 @@ class MeasuredTimes:
     decision_leave_ns: int
     decision_draft_ns: int
     needs_ns: tuple[int, ...]
+    leave_share: int = 0
 
     def __post_init__(self) -> None:
         if not self.rows or list(self.rows) != sorted(set(self.rows)) or self.rows[0] < 1:
@@ -56,6 +58,8 @@ class MeasuredTimes:
                 raise UserError(f"{name}: {len(times)} times for {len(self.rows)} numbers of rows")
             if min(times) < 0 or list(times) != sorted(times):
                 raise UserError(f"{name}: {list(times)} must not fall with the number of rows")
+        if not 0 <= self.leave_share <= 1024:
+            raise UserError(f"leave_share: {self.leave_share}, must be 0..1024 (of 1024)")
         if len(self.needs_ns) != 5:
             raise UserError(f"needs_ns: {len(self.needs_ns)} prices, there are 5 needs")
 
@@ -73,7 +77,7 @@ class MeasuredTimes:
             gpu_ns=self._by_rows(self.gpu_ns, rows_max),
             dense_ns=self._by_rows(self.dense_ns, rows_max),
             context_ns_per_1024=self.context_ns_per_1024,
-            router_ns=0,  # within dense_ns: nothing on the machine tells them apart
+            router_ns=self.held_up_ns(self.decision_leave_ns),  # the router's own is in dense_ns
             d2h_ns=self.d2h_ns,
             dispatch_ns=self.dispatch_ns,
             return_ns=self.return_ns,
@@ -90,6 +94,10 @@ class MeasuredTimes:
         )
         table.validate()
         return table
+
+    def held_up_ns(self, leave_ns: int) -> int:
+        """By how much a decision of `leave_ns` after a join delays the next layer, rounded up."""
+        return -(-leave_ns * self.leave_share // 1024)
 
     def _by_rows(self, times: tuple[int, ...], rows_max: int) -> IntArray:
         return np.append(0, interpolated(self.rows, times, np.arange(1, rows_max + 1)))

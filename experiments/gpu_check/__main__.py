@@ -1,7 +1,6 @@
 """`python -m experiments.gpu_check`: all sections, one line each, one JSON file."""
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -13,7 +12,7 @@ from typing import Any
 from experiments.gpu_check import children
 from experiments.gpu_check.sections import SECTIONS, Section
 from policies.errors import UserError
-from traces.atomic import write_atomically
+from traces.report_json import write_json
 
 STANDIN_NOTE = "measured on the CPU stand-in: order and bytes are real, times are not a GPU's"
 
@@ -98,7 +97,7 @@ def _one(given: argparse.Namespace) -> int:
     except Exception as error:
         traceback.print_exc()
         told = {"error": f"{type(error).__name__}: {error}"}
-    write_atomically(given.out, json.dumps(told).encode())
+    write_json(given.out, told)
     return int("error" in told)
 
 
@@ -114,7 +113,7 @@ def _write(given: argparse.Namespace, results: dict[str, Any], begin: float) -> 
         "sections": results,
     }
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(given.out, json.dumps(data, indent=1).encode())
+    write_json(given.out, data, indent=1)
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
