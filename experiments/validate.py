@@ -131,15 +131,17 @@ def _validate(
         with console.status("building the model"):
             model = choice.build(device)
         console.print(f"{clock}: {choice.note()}; {model.note}", highlight=False, soft_wrap=True)
-        hardware, goal = choice.hardware, None
+        hardware, goal, rehearsed = choice.hardware, None, None
         if clock == UNPADDED:
             calibrated = _calibrated(config)
+            rehearsed = _calibrated(OmegaConf.merge(config, {"requests": 1}))  # type: ignore[arg-type]
             found = measure(model, calibrated, effort_from(config, calibrated), console)
             hardware = keep(found, calibrated, folder)
             goal = STANDIN_GOAL if device_kind(choice.device_name)[0] == STANDIN else GPU_GOAL
-        with progress_bar(console, f"validate, {clock}", ticks(len(policies), repeats)) as advance:
+        count = ticks(len(policies), repeats, rehearsed is not None)
+        with progress_bar(console, f"validate, {clock}", count) as advance:
             return validate_table(
-                clock, choice, model, policies, hardware, repeats, goal, seed, advance
+                clock, choice, model, policies, hardware, repeats, goal, seed, advance, rehearsed
             )
     finally:
         device.close()

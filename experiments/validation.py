@@ -29,7 +29,6 @@ class Logical:
 
     hits: tuple[float, float]
     bytes: tuple[int, int]
-    decision: DecisionTimes
 
     @property
     def exact(self) -> bool:
@@ -119,7 +118,6 @@ def run_logical(
         found[policy.label] = Logical(
             (theirs.hit_rate_per_expert, mine.hit_rate_per_expert),
             (theirs.bytes_copied, mine.bytes_copied),
-            decision_times(measured),
         )
         tick(policy.label)
     return found
@@ -145,17 +143,21 @@ def validate_table(
     goal: float | None,
     seed: int,
     tick: Tick,
+    rehearsed: ForcedChoice | None = None,
 ) -> Validation:
-    """Logical runs, then repeated timed runs, then the predictions. Padded, decisions take the
-    profile's time; else what each policy's took in logical time.
+    """Logical runs, then repeated timed runs, then the predictions. `rehearsed`: other passes, on
+    which the time of each policy's decisions is taken; None: decisions take the profile's time.
     """
     logical = run_logical(choice, model, policies, tick)
-    costs: dict[str, CostTable] = {
-        policy.label: choice.costs(
-            hardware, None if choice.slow else logical[policy.label].decision
-        )
-        for policy in policies
-    }
+    costs: dict[str, CostTable] = {}
+    for policy in policies:
+        decision = None
+        if rehearsed is not None:
+            told = rehearsed.costs(hardware)
+            log = run_policy(model, rehearsed.replay, policy.build(), told, rehearsed.settings)
+            decision = decision_times(log)
+            tick(policy.label)
+        costs[policy.label] = choice.costs(hardware, decision)
     makers = {policy.label: policy.build for policy in policies}
     measured = run_policies(
         model, choice.replay, makers, costs, choice.settings, repeats, tick, seed
@@ -171,6 +173,6 @@ def validate_table(
     return Validation(name, note, agreements, logical, goal, os.getloadavg()[0])
 
 
-def ticks(policies: int, repeats: int) -> int:
+def ticks(policies: int, repeats: int, rehearsed: bool) -> int:
     """How often validate_table calls `tick`."""
-    return policies * (repeats + 2)
+    return policies * (repeats + 2 + int(rehearsed))

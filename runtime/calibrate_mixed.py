@@ -1,4 +1,4 @@
-"""Measures what only shows while lanes, link and driver work together, by real policies and routing.
+"""Measures what only shows while lanes, link and driver work together: policies on real routing.
 
 Policies differ in what they mix, and a table of costs has one number for all of them. So it is
 measured in three, far apart, and the middle is taken: the error for others is half their distance.

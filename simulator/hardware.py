@@ -115,5 +115,10 @@ class HardwareProfile:
 
 
 def hardware_profile(values: Mapping[str, Any], where: str = "hardware") -> HardwareProfile:
-    """From a plain mapping; UserError names `where` (the file), key and number."""
-    return read_profile(HardwareProfile, {"measured": None, **values}, where)
+    """From a plain mapping; UserError names `where` (the file), key and number. `measured` may be
+    left out, and be of a calibration that did not know `leave_share`.
+    """
+    measured = values.get("measured")
+    if isinstance(measured, Mapping):
+        measured = {"leave_share": 0, **measured}
+    return read_profile(HardwareProfile, {**values, "measured": measured}, where)

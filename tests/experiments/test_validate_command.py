@@ -8,19 +8,19 @@ import pandas as pd
 import pytest
 import torch
 
+from experiments import validate
 from experiments.validation import UNPADDED, Logical, Validation
 from experiments.validation_figure import validation_figure
 from experiments.validation_report import verdicts
-from simulator.hardware import DecisionTimes
 from tests.experiments.conftest import Spac
 from traces.agreement import Agreement
+from traces.report_json import write_json
 
 torch.set_num_threads(1)
 SMALL = (
     "model=trace", "gamma=2", "rows=[1,2,4]", "repeats=2", "passes=1", "runs=2", "requests=2",
     "slow_motion=1", "policy=[all_cpu,lru_fetch]",
 )  # fmt: skip
-NOTHING = DecisionTimes(0, 0, 0)
 
 
 def test_both_clocks_are_compared(spac: Spac, dense_trace: Path) -> None:
@@ -64,6 +64,23 @@ def test_what_cannot_be_validated_is_refused(
     assert message in spac("validate", f"trace={dense_trace}", *small, *words).error
 
 
+def test_what_was_measured_is_told_even_if_it_cannot_be_kept(
+    spac: Spac, dense_trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path, rows: pd.DataFrame) -> None:
+        raise OSError(28, "No space left on device", str(folder))
+
+    monkeypatch.setattr(validate, "write_table", full)
+    small = [word for word in SMALL if not word.startswith("runs=")]
+    outcome = spac(
+        "validate", f"trace={dense_trace}", "clock=padded", *small, "runs=1",
+    )  # fmt: skip
+    assert outcome.code != 0 and "No space left" in outcome.err
+    assert "padded: logical time: hits and bytes exact: met by all" in outcome.out
+    data = json.loads(Path("outputs/validate/latest/validation.json").read_text())
+    assert [row["policy"] for row in data[0]["policies"]] == ["all_cpu", "lru_fetch"]
+
+
 def one(policy: str, predicted: float, measured: float, hits: float = 0.5) -> Agreement:
     return Agreement(
         policy, 2, predicted, measured, measured * 0.99, measured * 1.01, 0.5, hits, 100, 100,
@@ -73,8 +90,8 @@ def one(policy: str, predicted: float, measured: float, hits: float = 0.5) -> Ag
 
 def test_misses_are_said() -> None:
     logical = {
-        "good": Logical((0.5, 0.5), (100, 100), NOTHING),
-        "bad": Logical((0.5, 0.4), (100, 100), NOTHING),
+        "good": Logical((0.5, 0.5), (100, 100)),
+        "bad": Logical((0.5, 0.4), (100, 100)),
     }
     result = Validation(
         UNPADDED, "note", [one("good", 1.0, 1.05), one("bad", 2.0, 1.0, 0.52)], logical, 0.15
@@ -88,3 +105,16 @@ def test_misses_are_said() -> None:
     assert "bad" in validation_figure(result).get_suptitle()
     better = replace(result, agreements=[one("good", 1.0, 1.05), one("bad", 2.0, 2.1)])
     assert "all pairs that differ by 100.0% or more are ordered right" in verdicts(better)[1]
+
+
+def test_undefined_figures_are_null_and_said(tmp_path: Path) -> None:
+    exact = Logical((0.5, 0.5), (100, 100))
+    # Where live runs had other passes than the prediction there is no error of single layers.
+    some = [one("same", 1.0, 1.0), replace(one("other", 1.0, 1.0), median_layer_error=0.25)]
+    result = Validation(UNPADDED, "note", some, {"same": exact, "other": exact}, 0.15)
+    write_json(tmp_path / "validation.json", [result.as_data()])
+    (kept,) = json.loads((tmp_path / "validation.json").read_text())
+    assert [row["median_layer_error"] for row in kept["policies"]] == [None, 0.25]
+    assert kept["kendall_tau"] is None
+    assert "Kendall tau undefined" in verdicts(result)[1]
+    assert "undefined" in validation_figure(result).get_suptitle()

@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from offload_setup import flat_costs
 
+from policies.api import CPU, GPU
 from policies.errors import UserError
 from runtime.calibrate import Effort, calibrate
-from runtime.calibrate_layers import contention
+from runtime.calibrate_layers import Bench, contention, held_up, level
 from runtime.calibrate_link import ALONE, LOADED, copy_sizes
 from runtime.calibration import Calibration
+from runtime.calibration_policy import CalibrationPolicy
 from runtime.model_shape import model_shape
 from runtime.random_model import random_model
 from runtime.standin import standin
@@ -79,9 +82,37 @@ def test_too_few_slots_are_refused() -> None:
     device.close()
 
 
-def test_contention_needs_traffic() -> None:
-    import pandas as pd
+@pytest.mark.parametrize(("paced", "most", "least"), [(True, 0.5, 0.0), (False, 1.0, 0.5)])
+def test_a_decision_after_a_join_delays_the_next_layer_unless_the_device_is_busy(
+    paced: bool, most: float, least: float
+) -> None:
+    device = standin(RATE, 0)
+    model = random_model(SHAPE, torch.float32, device, EFFORT.slots, EFFORT.staging)
+    slow = COSTS._replace(dense_ns=ONES * 5 * MILLISECOND)  # the host has time to spare
+    bench = Bench(model, slow, EFFORT.slots, EFFORT.staging, 16, paced)
+    alone, paused = (bench.uniform(CalibrationPolicy("cpu", pause_ns=pause), 1)
+                     for pause in (0, MILLISECOND // 2))  # fmt: skip
+    assert least <= held_up(alone, paused) <= most
+    device.close()
 
+
+def test_a_level_does_not_count_the_link_twice() -> None:
+    class Log:
+        layers = pd.DataFrame({
+            "placement": [[CPU, CPU, GPU]], "counts": [[1, 2, 2]], "t2_ns": [0],
+            "cpu_begin_ns": [0], "cpu_end_ns": [600], "gpu_begin_ns": [30], "gpu_busy_ns": [120],
+        })  # fmt: skip
+        copies = pd.DataFrame({"begin_ns": [0], "landing_ns": [400]})
+
+    # At half rate the busy 400 ns do the work of 200: 400 ns of work, alone it would be 300.
+    times = np.array([0, 100, 200])
+    assert level(Log(), "cpu", times, 512) == pytest.approx(4 / 3)  # type: ignore[arg-type]
+    assert level(Log(), "gpu", np.array([0, 50, 100])) == pytest.approx(1.5)  # type: ignore[arg-type]
+    Log.layers["placement"] = [[GPU, GPU, GPU]]
+    assert level(Log(), "cpu", times) is None  # type: ignore[arg-type]
+
+
+def test_contention_needs_traffic() -> None:
     class Log:
         layers = pd.DataFrame({"cpu_begin_ns": [0, 100], "cpu_end_ns": [100, 200]})
         copies = pd.DataFrame({"begin_ns": [0, 50], "landing_ns": [50, 100]})

@@ -116,6 +116,28 @@ def test_measured_decision_times_replace_those_of_the_profile() -> None:
     assert chosen == (1, 2, 3)
 
 
+def test_a_calibration_of_before_needs_no_new_key() -> None:
+    rows = {key: [5] for key in ("cpu_ns", "gpu_ns", "dense_ns")} | {
+        "rows": [1],
+        "needs_ns": [0] * 5,
+    }
+    numbers = dict.fromkeys(
+        ("context_ns_per_1024", "d2h_ns", "dispatch_ns", "return_ns", "copy_latency_ns", "copy_ns",
+         "draft_step_ns", "pass_ns", "decision_layer_ns", "decision_leave_ns", "decision_draft_ns"),
+        100,
+    )  # fmt: skip
+    shape = {"layers": 48, "hidden": 2048, "expert_width": 768, "expert_bytes": 9_437_184}
+    measured = {"model": "m", "dtype": "fp16", "contention": 1000} | shape | rows | numbers
+    values = read("hardware", "rtx4090") | {"measured": measured}
+    table = cost_table(hardware_profile(values), model(), draft(), 1)
+    assert table.router_ns == 0 and table.copy_ns == 100
+    values["measured"] = measured | {"leave_share": 1024}
+    told = cost_table(
+        hardware_profile(values), model(), draft(), 1, decision=DecisionTimes(1, 7, 3)
+    )
+    assert told.router_ns == 7
+
+
 def test_rounding_is_up_and_exact() -> None:
     assert nanoseconds(10, 1e10) == 1
     assert nanoseconds(11, 1e10) == 2

@@ -27,6 +27,12 @@ def test_the_table_goes_through_the_points_and_on() -> None:
     assert TIMES.cost_table(6, draft=False).draft_step_ns == 0
 
 
+def test_a_decision_after_a_join_delays_the_next_layer_by_its_share() -> None:
+    assert TIMES.cost_table(6).router_ns == 0  # the host runs ahead
+    half = replace(TIMES, leave_share=512, decision_leave_ns=101)
+    assert half.cost_table(6).router_ns == 51 and half.held_up_ns(1000) == 500
+
+
 def test_fewer_rows_than_measured_cost_as_the_fewest() -> None:
     assert interpolated((3, 5), (30, 50), np.array([1, 3, 4])).tolist() == [30, 30, 40]
 
@@ -43,6 +49,7 @@ def test_it_survives_a_file() -> None:
         ({"cpu_ns": (100, 90, 201)}, "must not fall"),
         ({"gpu_ns": (10, 10)}, "2 times for 3"),
         ({"needs_ns": (0, 1)}, "there are 5"),
+        ({"leave_share": 1025}, "leave_share: 1025"),
     ],
 )
 def test_impossible_times_are_refused(change: dict, words: str) -> None:
