@@ -34,6 +34,7 @@ def calibration_figure(calibration: Calibration) -> Figure:
         _draw(left, calibration.curve(curve), curve, place)
     left.set_xscale("log", base=2)
     left.set_yscale("log")
+    left.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     left.set_xlabel("bytes of one copy")
     left.xaxis.set_major_formatter(lambda value, _: _bytes(value))
     left.set_ylabel("time of one copy (ms)")
