@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from policies.errors import UserError
 from traces.manifest import ModelInfo
+from traces.runlog_frame import frame_from_table
 from traces.runlog_schema import TABLES
 
 RUNLOG_VERSION = 1
@@ -70,7 +71,7 @@ class RunLog:
 
 def make_runlog(info: RunInfo, tables: dict[str, pa.Table]) -> RunLog:
     """A RunLog from Arrow tables with the schemas of TABLES."""
-    return RunLog(info, **{name: tables[name].to_pandas(use_threads=False) for name in TABLES})
+    return RunLog(info, **{name: frame_from_table(tables[name]) for name in TABLES})
 
 
 def part_path(directory: Path, table: str, index: int) -> Path:
