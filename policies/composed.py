@@ -13,13 +13,14 @@ from policies.errors import UserError
 from policies.estimators.fixed import start_fixed
 from policies.estimators.foresight import next_use_table, sum_uses_to_come
 from policies.estimators.inertia import start_boundaries
-from policies.estimators.reuse import start_reuse
+from policies.estimators.reuse import FEATURES, start_reuse
 from policies.parts import QUOTAS, SIGNALS, FixedWindow, Part, Shallow, describe
 from policies.quotas.even import even_quota
 from policies.quotas.shallow import shallow_quota
 from policies.quotas.whole_layers import whole_layers_quota
 from policies.state import (
     BALANCER,
+    BEFORE,
     ESTIMATOR,
     LAYER,
     MOVER,
@@ -115,6 +116,7 @@ class ComposedPolicy:
         clock = self.state_.clock
         clock[PASS] = -1
         clock[LAYER] = -1
+        clock[BEFORE] = -1
         clock[TOP_K] = shape.top_k
         clock[SLOTS] = shape.slots
         clock[PASS_NS] = (
@@ -180,7 +182,7 @@ class ComposedPolicy:
             queue_levels=int(self.mover.values()[0]) if self.mover.kind == kinds.CODE_QUEUE else 0,
             buckets=int(first[3]) if self.estimator.kind == kinds.REUSE else 0,
             ways=min(2 * shape.top_k, shape.experts),
-            reuse=int(self.estimator.kind == kinds.REUSE),
+            features=FEATURES if self.estimator.kind == kinds.REUSE else 0,
         )
 
     def _first_quota(self, shape: Shape) -> np.ndarray:

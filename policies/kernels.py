@@ -18,6 +18,7 @@ from policies.balancers.balance import balance
 from policies.compile import inlined, inner
 from policies.credits import draft_cap, layer_cap
 from policies.estimators.estimate import estimate
+from policies.estimators.next_tokens import learn_next_tokens
 from policies.estimators.token_shares import learn_tokens
 from policies.ledger import (
     NOWHERE,
@@ -161,6 +162,7 @@ def enter_layer(
     estimate(program, state, observation, layer)
     if program.estimator == kinds.REUSE:
         learn_tokens(state, experts, layer)
+        learn_next_tokens(state, experts, layer)
     balance(program, state, costs, ledger, observation, plan, layer, staging, launch_early)
     credits -= new_demand_copies(plan)
     plan.credits[0] = credits

@@ -7,9 +7,20 @@ from policies import kinds
 from policies.compile import inner
 from policies.estimators.inertia import calibrate_boundaries
 from policies.estimators.request_matrix import keep_matrix, match_matrix
+from policies.estimators.reuse import solve_weights
 from policies.estimators.token_shares import expect_token
 from policies.quotas.miss_curves import divide_by_curves
-from policies.state import ACCUMULATED_NS, GAMMA, LAYER, PASS, PASS_NS, REQUESTS, TOKENS
+from policies.state import (
+    ACCUMULATED_NS,
+    BEFORE,
+    GAMMA,
+    LAYER,
+    PASS,
+    PASS_NS,
+    REQUEST_PASSES,
+    REQUESTS,
+    TOKENS,
+)
 from policies.windows.window import choose_window, observe_window
 
 
@@ -18,6 +29,10 @@ def start_request(program, state):
     """A request begins. Slots and state survive; only a request's own matrix starts anew."""
     if program.estimator == kinds.REQUEST_MATRIX:
         keep_matrix(state)
+    elif program.estimator == kinds.REUSE:
+        state.request_uses[:] = 0
+    state.clock[BEFORE] = -1
+    state.clock[REQUEST_PASSES] = 0
     state.clock[REQUESTS] += 1
 
 
@@ -28,11 +43,14 @@ def start_pass(program, state, costs, gamma_max, last_token):
     if clock[PASS] >= 0:
         clock[PASS_NS] = clock[ACCUMULATED_NS]
     clock[PASS] += 1
+    clock[REQUEST_PASSES] += 1
     clock[LAYER] = -1
     if program.quota == kinds.MISS_CURVES:
         divide_by_curves(state)
     if program.estimator == kinds.REQUEST_MATRIX:
         match_matrix(state)
+    elif program.estimator == kinds.REUSE:
+        solve_weights(state)
     gamma = choose_window(program, state, costs, gamma_max)
     clock[GAMMA] = gamma
     clock[ACCUMULATED_NS] = costs.pass_ns + gamma * costs.draft_step_ns
@@ -57,4 +75,8 @@ def note_token(program, state, token):
 @inner
 def end_pass(program, state, accepted):
     """The pass committed `accepted` of its drafted tokens and one more."""
+    if accepted < state.clock[TOKENS]:
+        state.clock[BEFORE] = state.tokens[accepted]
+    else:
+        state.clock[BEFORE] = -1
     observe_window(program, state, accepted)

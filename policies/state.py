@@ -25,6 +25,8 @@ GAMMA = 12  # draft length of the current pass
 TOKENS = 13  # tokens of the current pass known so far: the last committed one and the drafted
 REQUESTS = 14  # requests begun since reset
 LEAVING = 15  # 1 while the decision at a layer's end is made
+BEFORE = 16  # token of the last committed row of the pass before; -1: unknown
+REQUEST_PASSES = 17  # passes begun in this request
 CLOCK_SIZE = 20
 
 # Entries of `measured`: running means.
@@ -76,7 +78,7 @@ class Sizes(NamedTuple):
     queue_levels: int = 0  # levels of the released code's prefetch queue
     buckets: int = 0  # rows of the table of tokens
     ways: int = 0  # experts remembered per token and layer
-    reuse: int = 0  # 1: the table of expected uses
+    features: int = 0  # what expected uses are learned from, per expert
 
 
 class State(NamedTuple):
@@ -92,7 +94,11 @@ class State(NamedTuple):
     requests; curve int64 [layers, experts + 1]: activations by LRU stack depth; queue int64
     [levels + 1, 2 + 2 * layers * experts]: head, length, ring; tokens int64 [WINDOW_SIZE]: tokens
     of this pass; token_expert int16, token_share float32 [buckets, layers, ways]: what each token
-    activated; counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape,
+    activated, next_expert, next_share: what the row after it did; features float64 [layers, experts,
+    features], weights float64 [features], sums and equations float64 [features, features + 1],
+    request_uses int64 [layers, experts], follow float32 [layers, experts, experts], followed
+    float32 [layers, experts], expected float64 [2, experts] and after float64 [features]: of
+    policies.estimators.reuse; counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape,
     of a clairvoyant.
     """
 
@@ -113,8 +119,17 @@ class State(NamedTuple):
     tokens: npt.NDArray[np.int64]
     token_expert: npt.NDArray[np.int16]
     token_share: npt.NDArray[np.float32]
-    reuse: npt.NDArray[np.float64]
-    last_count: npt.NDArray[np.int64]
+    next_expert: npt.NDArray[np.int16]
+    next_share: npt.NDArray[np.float32]
+    features: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
+    sums: npt.NDArray[np.float64]
+    equations: npt.NDArray[np.float64]
+    request_uses: npt.NDArray[np.int64]
+    follow: npt.NDArray[np.float32]
+    followed: npt.NDArray[np.float32]
+    expected: npt.NDArray[np.float64]
+    after: npt.NDArray[np.float64]
     counts_to_come: npt.NDArray[np.uint8]
     next_use: npt.NDArray[np.int32]
     flat_utility: npt.NDArray[np.float64]
@@ -126,6 +141,7 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
     """Fresh state: utility 0, nothing seen, no future."""
     sizes = sizes or Sizes()
     levels = sizes.queue_levels + 1 if sizes.queue_levels else 0
+    learning = layers if sizes.features else 0
     utility = np.zeros((layers, experts))
     stamp = np.full((layers, experts), -1, np.int64)
     return State(
@@ -146,8 +162,17 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         tokens=np.full(WINDOW_SIZE, -1, np.int64),
         token_expert=np.full((sizes.buckets, layers, sizes.ways), -1, np.int16),
         token_share=np.zeros((sizes.buckets, layers, sizes.ways), np.float32),
-        reuse=np.zeros((2 * sizes.reuse, 10, 10)),
-        last_count=np.zeros((layers * sizes.reuse, experts), np.int64),
+        next_expert=np.full((sizes.buckets, layers, sizes.ways), -1, np.int16),
+        next_share=np.zeros((sizes.buckets, layers, sizes.ways), np.float32),
+        features=np.zeros((learning, experts, sizes.features)),
+        weights=np.zeros(sizes.features),
+        sums=np.zeros((sizes.features, sizes.features + 1)),
+        equations=np.zeros((sizes.features, sizes.features + 1)),
+        request_uses=np.zeros((learning, experts), np.int64),
+        follow=np.zeros((learning, experts, experts), np.float32),
+        followed=np.zeros((learning, experts), np.float32),
+        expected=np.zeros((2, experts)),
+        after=np.zeros(sizes.features),
         counts_to_come=np.zeros((0, layers, experts), np.uint8),
         next_use=np.zeros((0, layers, experts), np.int32),
         flat_utility=utility.reshape(-1),

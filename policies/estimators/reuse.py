@@ -1,112 +1,151 @@
 """Expected uses of an expert in the passes to come, learned while running.
 
-Experts that look alike are used alike: what can be seen of an expert (passes since its last use,
-rows of that use, its decayed rate per row) selects a cell of one small table for all layers. Each
-pass teaches the cell whether an expert in it was used, and what the cell that it moved to promises:
+What is seen of an expert in a pass is a row of seven numbers: how often passes used it, over a
+short and a long memory and in this request; whether this one did; what its tokens and the experts
+of its layer say about the next (policies.estimators.next_tokens, .followers); and 1. Its value is
+their weighted sum. The weights, the same for all experts, solve
 
-    value(before) <- value(before) + step * (used + discount * value(after) - value(before))
+    value(before) = used + discount * value(after)
 
-which is temporal-difference learning of the discounted number of uses. No time scale is fitted:
-what recency and frequency are worth follows from the trace at hand. Drafted tokens correct the
-value for the coming pass (policies.estimators.token_shares).
+in the least squares of temporal differences (LSTD: Bradtke and Barto 1996): the discounted number
+of uses, with no time scale fitted to a trace. Drafted tokens correct the value for the coming pass
+(policies.estimators.token_shares).
 """
 
 from __future__ import annotations
 
 from policies.compile import inner, kernel
-from policies.state import ESTIMATOR, PASS
+from policies.estimators.followers import expect_followers, learn_followers
+from policies.estimators.next_tokens import expect_next_tokens
+from policies.state import ESTIMATOR, PASS, REQUEST_PASSES
 
 DECAY = 0
+TOKEN_WEIGHT = 1
 DISCOUNT = 4
-LEAST_STEP = 5
-AGES = 10
-RATES = 10
-VALUE = 0
-VISITS = 1
-
-
-@inner
-def cell_of(age, count, rate):
-    """Row and column of the table: `age` in passes since the last use (negative: never), its
-    `count` of rows if that was in the latest pass, decayed `rate` per row."""
-    if age < 0:
-        row = AGES - 1
-    elif age == 0:
-        row = min(max(count, 1), 3) - 1
-    elif age <= 3:
-        row = age + 2
-    elif age <= 5:
-        row = 6
-    elif age <= 9:
-        row = 7
-    elif age <= 17:
-        row = 8
-    else:
-        row = 9
-    column = 0
-    edge = 0.004
-    while column < RATES - 1 and rate > edge:
-        edge *= 1.9
-        column += 1
-    return row, column
+# Entries of `features`.
+SHORT = 0
+LONG = 1
+NOW = 2
+REQUEST = 3
+TOKENS = 4
+FOLLOWERS = 5
+ONE = 6
+FEATURES = 7
+SHORT_STEP = 0.2
+LONG_STEP = 0.01
+REQUEST_PRIOR = 4.0  # passes without a use before the first of a request
+PRIOR = 1.0  # squared features that the first weights count as
+MEMORY = 0.999  # of the sums, per pass
+LEARNERS = 4  # one of so many experts teaches the weights in a pass, all in turn
 
 
 @kernel(allocates=False)
 def start_reuse(state):
-    """Before anything is seen, a cell is worth its rate over the discounted future."""
-    discount = state.parameters[ESTIMATOR, DISCOUNT]
-    edge = 0.004
-    for column in range(RATES):
-        state.reuse[VALUE, :, column] = 0.7 * edge / max(1.0 - discount, 0.01)
-        edge *= 1.9
+    """Before anything is seen, an expert is used as often as over its long memory, for ever."""
+    state.weights[LONG] = 1.0 / max(1.0 - state.parameters[ESTIMATOR, DISCOUNT], 0.01)
 
 
 @inner
 def observe_reuse(state, observation, layer):
-    """Learn from this pass of `layer`, update its rates and set its utilities from the next pass
+    """Learn from this pass of `layer`, update its features and set its utilities from the next pass
     on."""
-    rates, utilities, counts = state.memory, state.utility, observation.counts
-    stamps, table = state.stamp, state.reuse
-    decay = state.parameters[ESTIMATOR, DECAY]
-    discount = state.parameters[ESTIMATOR, DISCOUNT]
-    least = state.parameters[ESTIMATOR, LEAST_STEP]
+    features, utilities, counts = state.features, state.utility, observation.counts
+    weights, uses = state.weights, state.request_uses
     now = state.clock[PASS]
-    step = max(1.0 - decay, 1.0 / (now + 1.0))
+    _observe_rates(state, observation, layer)
+    learn_followers(state, observation, layer)
+    followers, tokens = state.expected[0], state.expected[1]
+    expect_followers(state, observation, layer, followers)
+    tokens[:] = 0.0
+    if state.parameters[ESTIMATOR, TOKEN_WEIGHT] > 0.0:
+        expect_next_tokens(state, layer, tokens)
+    short_step = max(SHORT_STEP, 1.0 / (now + 1.0))
+    long_step = max(LONG_STEP, 1.0 / (now + 1.0))
+    passes = state.clock[REQUEST_PASSES] + REQUEST_PRIOR
+    after = state.after
+    for expert in range(counts.shape[0]):
+        used = 1.0 if counts[expert] > 0 else 0.0
+        before = features[layer, expert]
+        if counts[expert] > 0:
+            uses[layer, expert] += 1
+        after[SHORT] = before[SHORT] + short_step * (used - before[SHORT])
+        after[LONG] = before[LONG] + long_step * (used - before[LONG])
+        after[NOW] = used
+        after[REQUEST] = uses[layer, expert] / passes
+        after[TOKENS] = tokens[expert]
+        after[FOLLOWERS] = followers[expert]
+        after[ONE] = 1.0
+        if now > 0 and (expert + now) % LEARNERS == 0:
+            _learn(state, before, after, used)
+        value = 0.0
+        for entry in range(FEATURES):
+            before[entry] = after[entry]
+            value += weights[entry] * after[entry]
+        utilities[layer, expert] = max(value, 0.0)
+
+
+@inner
+def _observe_rates(state, observation, layer):
+    """Decayed rate per row of every expert, which drafted tokens are held against."""
+    rates, counts = state.memory, observation.counts
+    step = max(1.0 - state.parameters[ESTIMATOR, DECAY], 1.0 / (state.clock[PASS] + 1.0))
     rows = float(observation.size[1])
-    last = state.last_count
-    for expert in range(rates.shape[1]):
-        rate = rates[layer, expert]
-        count = counts[expert]
-        age = -1
-        if stamps[layer, expert] >= 0:
-            age = now - 1 - stamps[layer, expert]
-        row, column = cell_of(age, last[layer, expert], rate)
-        rate += step * (count / rows - rate)
-        rates[layer, expert] = rate
-        used = 0.0
-        if count > 0:
-            used = 1.0
-            age = 0
-            last[layer, expert] = count
-        elif age >= 0:
-            age += 1
-        later_row, later_column = cell_of(age, last[layer, expert], rate)
-        visits = table[VISITS, row, column] + 1.0
-        table[VISITS, row, column] = visits
-        promised = used + discount * table[VALUE, later_row, later_column]
-        # A cell that leads back to itself learns of its own promise: with steps of 1 / visits it
-        # would not forget its first value within a run.
-        learned = max(1.0 / (1.0 + (1.0 - discount) * visits), least)
-        table[VALUE, row, column] += learned * (promised - table[VALUE, row, column])
-        utilities[layer, expert] = table[VALUE, later_row, later_column]
+    for expert in range(counts.shape[0]):
+        rates[layer, expert] += step * (counts[expert] / rows - rates[layer, expert])
+
+
+@inner
+def _learn(state, before, after, used):
+    """Add one step of an expert to the normal equations: before' (before - discount after) weights
+    = before' used."""
+    sums = state.sums
+    discount = state.parameters[ESTIMATOR, DISCOUNT]
+    for row in range(FEATURES):
+        seen = before[row]
+        if seen == 0.0:
+            continue
+        for column in range(FEATURES):
+            sums[row, column] += seen * (before[column] - discount * after[column])
+        sums[row, FEATURES] += seen * used
+
+
+@inner
+def solve_weights(state):
+    """Solve the normal equations, by elimination with pivots, for the pass that begins; equations
+    without a solution leave the weights as they are."""
+    sums, rows, weights = state.sums, state.equations, state.weights
+    first = 1.0 / max(1.0 - state.parameters[ESTIMATOR, DISCOUNT], 0.01)
+    for row in range(FEATURES):
+        for column in range(FEATURES + 1):
+            sums[row, column] *= MEMORY
+            rows[row, column] = sums[row, column]
+        rows[row, row] += PRIOR
+    rows[LONG, FEATURES] += PRIOR * first
+    for pivot in range(FEATURES):
+        best = pivot
+        for row in range(pivot + 1, FEATURES):
+            if abs(rows[row, pivot]) > abs(rows[best, pivot]):
+                best = row
+        if abs(rows[best, pivot]) < 1e-6:
+            return
+        for column in range(FEATURES + 1):
+            held = rows[pivot, column]
+            rows[pivot, column] = rows[best, column]
+            rows[best, column] = held
+        for row in range(FEATURES):
+            if row == pivot:
+                continue
+            factor = rows[row, pivot] / rows[pivot, pivot]
+            for column in range(pivot, FEATURES + 1):
+                rows[row, column] -= factor * rows[pivot, column]
+    for row in range(FEATURES):
+        weights[row] = rows[row, FEATURES] / rows[row, row]
 
 
 @inner
 def value_now(state, layer, expert):
     """Value of an expert of a layer that has not run in this pass yet, without its tokens."""
-    stamp = state.stamp[layer, expert]
-    age = -1
-    if stamp >= 0:
-        age = state.clock[PASS] - 1 - stamp
-    row, column = cell_of(age, state.last_count[layer, expert], state.memory[layer, expert])
-    return state.reuse[VALUE, row, column]
+    value = 0.0
+    for entry in range(FEATURES):
+        value += state.weights[entry] * state.features[layer, expert, entry]
+    return max(value, 0.0)

@@ -43,28 +43,34 @@ def learn_tokens(state, experts, layer):
     tokens[j]."""
     shares, remembered, tokens = state.token_share, state.token_expert, state.tokens
     learning = state.parameters[ESTIMATOR, LEARNING]
-    ways = remembered.shape[2]
     for row in range(min(experts.shape[0], tokens.shape[0])):
         if tokens[row] < 0:
             continue
         bucket = tokens[row] % remembered.shape[0]
-        step = learning
-        if remembered[bucket, layer, 0] < 0:
-            step = 1.0
+        learn_row(shares[bucket, layer], remembered[bucket, layer], experts[row], learning, 1.0)
+
+
+@inner
+def learn_row(shares, remembered, experts, step, first):
+    """Move the shares of one token and layer (float32, int16 [ways]) towards `experts` [top_k] by
+    `step`, by `first` if nothing was remembered; the smallest share makes room."""
+    ways = remembered.shape[0]
+    if remembered[0] < 0:
+        step = first
+    for way in range(ways):
+        shares[way] *= 1.0 - step
+    for column in range(experts.shape[0]):
+        expert = experts[column]
+        place = -1
+        least = 0
         for way in range(ways):
-            shares[bucket, layer, way] *= 1.0 - step
-        for column in range(experts.shape[1]):
-            expert = experts[row, column]
-            place = -1
-            least = 0
-            for way in range(ways):
-                if remembered[bucket, layer, way] == expert:
-                    place = way
-                    break
-                if shares[bucket, layer, way] < shares[bucket, layer, least]:
-                    least = way
-            if place < 0:
-                place = least
-                remembered[bucket, layer, place] = expert
-                shares[bucket, layer, place] = 0.0
-            shares[bucket, layer, place] += step
+            if remembered[way] == expert:
+                place = way
+                break
+            if shares[way] < shares[least]:
+                least = way
+        if place < 0:
+            place = least
+            remembered[place] = expert
+            shares[place] = 0.0
+        shares[place] += step

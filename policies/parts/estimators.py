@@ -100,16 +100,15 @@ class RequestMatrix(Part):
 
 @dataclass(frozen=True)
 class Reuse(Part):
-    """Discounted uses to come, learned while running from recency and rate, corrected by the
-    drafted tokens; see policies.estimators.reuse. `discount` per pass;
-    `least_step`: what was learned is forgotten over some 1 / least_step visits of a cell."""
+    """Discounted uses to come, learned while running from rates, tokens and the experts before,
+    corrected by the drafted tokens; see policies.estimators.reuse. `discount` per pass; `decay` of
+    the rates per row and `learning` of the shares of a token."""
 
     decay: float = 0.9
     token_weight: float = 0.3
     learning: float = 0.3
     buckets: int = 4096
     discount: float = 0.9
-    least_step: float = 0.002
     kind = kinds.REUSE
 
     def needs(self) -> frozenset[str]:
