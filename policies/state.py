@@ -38,6 +38,7 @@ EXPERT_NS = 3
 FIRST_NS = 4  # mean of row 0 alone
 TAKEN_NS = 5  # experts of whole passes as planned
 PLANNED_NS = 6  # the same as the sum of what the rows add
+SPREAD = 7  # of policies.estimators.reuse: active experts of a layer over those of a row
 MEASURED_SIZE = 8
 
 # Rows of `window`, by draft length or by position of a drafted token.
@@ -96,7 +97,7 @@ class State(NamedTuple):
     of this pass; token_expert int16, token_share float32 [buckets, layers, ways]: what each token
     activated, next_expert, next_share: what the row after it did; features float64 [layers, experts,
     features], weights float64 [features], sums and equations float64 [features, features + 1],
-    request_uses int64 [layers, experts], follow float32 [layers, experts, experts], followed
+    request_uses float64 [layers, experts], follow float32 [layers, experts, experts], followed
     float32 [layers, experts], expected float64 [2, experts] and after float64 [features]: of
     policies.estimators.reuse; counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape,
     of a clairvoyant.
@@ -125,7 +126,7 @@ class State(NamedTuple):
     weights: npt.NDArray[np.float64]
     sums: npt.NDArray[np.float64]
     equations: npt.NDArray[np.float64]
-    request_uses: npt.NDArray[np.int64]
+    request_uses: npt.NDArray[np.float64]
     follow: npt.NDArray[np.float32]
     followed: npt.NDArray[np.float32]
     expected: npt.NDArray[np.float64]
@@ -168,7 +169,7 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         weights=np.zeros(sizes.features),
         sums=np.zeros((sizes.features, sizes.features + 1)),
         equations=np.zeros((sizes.features, sizes.features + 1)),
-        request_uses=np.zeros((learning, experts), np.int64),
+        request_uses=np.zeros((learning, experts)),
         follow=np.zeros((learning, experts, experts), np.float32),
         followed=np.zeros((learning, experts), np.float32),
         expected=np.zeros((2, experts)),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from policies.compile import inner, kernel
 from policies.estimators.followers import expect_followers, learn_followers
 from policies.estimators.next_tokens import expect_next_tokens
-from policies.state import ESTIMATOR, PASS, REQUEST_PASSES
+from policies.state import ESTIMATOR, PASS, REQUEST_PASSES, SPREAD, TOP_K
 
 DECAY = 0
 TOKEN_WEIGHT = 1
@@ -36,6 +36,7 @@ LONG_STEP = 0.01
 REQUEST_PRIOR = 4.0  # passes without a use before the first of a request
 PRIOR = 1.0  # squared features that the first weights count as
 MEMORY = 0.999  # of the sums, per pass
+SPREAD_STEP = 0.02
 LEARNERS = 4  # one of so many experts teaches the weights in a pass, all in turn
 
 
@@ -63,11 +64,17 @@ def observe_reuse(state, observation, layer):
     long_step = max(LONG_STEP, 1.0 / (now + 1.0))
     passes = state.clock[REQUEST_PASSES] + REQUEST_PRIOR
     after = state.after
+    # Longer drafts use more experts: shares of the pass stay the same.
+    spread = observation.size[0] / state.clock[TOP_K]
+    mean = state.measured[SPREAD]
+    if mean == 0.0:
+        mean = spread
+    mean += SPREAD_STEP * (spread - mean)
+    state.measured[SPREAD] = mean
     for expert in range(counts.shape[0]):
-        used = 1.0 if counts[expert] > 0 else 0.0
+        used = 1.0 / spread if counts[expert] > 0 else 0.0
         before = features[layer, expert]
-        if counts[expert] > 0:
-            uses[layer, expert] += 1
+        uses[layer, expert] += used
         after[SHORT] = before[SHORT] + short_step * (used - before[SHORT])
         after[LONG] = before[LONG] + long_step * (used - before[LONG])
         after[NOW] = used
@@ -81,7 +88,7 @@ def observe_reuse(state, observation, layer):
         for entry in range(FEATURES):
             before[entry] = after[entry]
             value += weights[entry] * after[entry]
-        utilities[layer, expert] = max(value, 0.0)
+        utilities[layer, expert] = max(value, 0.0) * mean
 
 
 @inner
@@ -148,4 +155,4 @@ def value_now(state, layer, expert):
     value = 0.0
     for entry in range(FEATURES):
         value += state.weights[entry] * state.features[layer, expert, entry]
-    return max(value, 0.0)
+    return max(value, 0.0) * state.measured[SPREAD]

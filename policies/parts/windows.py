@@ -39,4 +39,6 @@ class ExpectedGain(Part):
 
     decay: float = 0.98
     explore: int = 32
+    hope: float = 0.0
+    fade: float = 0.99
     kind = kinds.EXPECTED_GAIN

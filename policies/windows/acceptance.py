@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from policies.compile import inner
 from policies.state import ACCEPTED, TRIED
 
@@ -24,6 +26,15 @@ def observe_acceptance(state, gamma, accepted, decay):
 
 
 @inner
+def fade_acceptance(state, decay):
+    """A pass went by: trials count `decay` times as much, so that what was tried long ago becomes
+    unsure again."""
+    for position in range(state.window.shape[1]):
+        state.window[TRIED, position] *= decay
+        state.window[ACCEPTED, position] *= decay
+
+
+@inner
 def acceptance_rate(state, position):
     """Probability that the token at `position` (from 1) is accepted, given that those before were.
     Positions never tried take the estimate over all positions."""
@@ -38,11 +49,21 @@ def acceptance_rate(state, position):
 
 
 @inner
-def expected_tokens(state, gamma):
-    """Tokens that a pass with `gamma` drafted tokens commits: 1 + a1 + a1 a2 + ..."""
+def hoped_rate(state, position, hope):
+    """The acceptance rate and `hope` standard errors of it: an estimate that a few unlucky trials
+    have pressed down is tried again, a sure one is not."""
+    rate = acceptance_rate(state, position)
+    tried = state.window[TRIED, position] + PRIOR_TRIALS
+    return min(rate + hope * np.sqrt(rate * (1.0 - rate) / tried), 1.0)
+
+
+@inner
+def expected_tokens(state, gamma, hope):
+    """Tokens that a pass with `gamma` drafted tokens commits: 1 + a1 + a1 a2 + ..., at rates that
+    are `hope` standard errors above the estimate."""
     total = 1.0
     reach = 1.0
     for position in range(1, gamma + 1):
-        reach *= acceptance_rate(state, position)
+        reach *= hoped_rate(state, position, hope)
         total += reach
     return total

@@ -29,6 +29,7 @@ from policies.windows.acceptance import expected_tokens
 from policies.windows.pass_time import fixed_layer_ns
 
 EXPLORE = 1
+HOPE = 2
 FIRST_PASSES = 2  # at full length, to see all rows
 PRIOR = 0.5  # passes that the ratio of the row before counts as
 
@@ -79,11 +80,14 @@ def choose_by_gain(state, costs, gamma_max, decay):
     best = 0
     highest = 0.0
     for gamma in range(gamma_max + 1):
-        value = expected_tokens(state, gamma) / max(pass_ns(state, costs, gamma, decay), 1.0)
+        value = expected_tokens(state, gamma, 0.0) / max(pass_ns(state, costs, gamma, decay), 1.0)
         if value > highest:
             highest = value
             best = gamma
     every = int(state.parameters[WINDOW, EXPLORE])
     if every > 0 and now % every == 0:
         return min(gamma_max, best + 1 + (now // every) % 2)
-    return best
+    longer = min(best + 1, gamma_max)
+    hope = state.parameters[WINDOW, HOPE]
+    hoped = expected_tokens(state, longer, hope) / max(pass_ns(state, costs, longer, decay), 1.0)
+    return longer if hoped > highest else best

@@ -48,7 +48,7 @@ def choose_by_roofline(state, costs, gamma_max):
     best = min(1, gamma_max)
     highest = 0.0
     for gamma in range(best, gamma_max + 1):
-        value = expected_tokens(state, gamma) / max(pass_roofline_ns(state, costs, gamma), 1.0)
+        value = expected_tokens(state, gamma, 0.0) / max(pass_roofline_ns(state, costs, gamma), 1.0)
         if value > highest:
             highest = value
             best = gamma

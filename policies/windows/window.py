@@ -5,12 +5,13 @@ from __future__ import annotations
 from policies import kinds
 from policies.compile import inner
 from policies.state import EXPERT_NS, GAMMA, ROW_NS, WINDOW
-from policies.windows.acceptance import observe_acceptance
+from policies.windows.acceptance import fade_acceptance, observe_acceptance
 from policies.windows.expected_gain import choose_by_gain, observe_pass
 from policies.windows.roofline import choose_by_roofline
 
 FIXED_GAMMA = 0
 DECAY = 0
+FADE = 3
 
 
 @inner
@@ -33,8 +34,11 @@ def observe_window(program, state, accepted):
         return
     decay = state.parameters[WINDOW, DECAY]
     gamma = state.clock[GAMMA]
-    observe_acceptance(state, gamma, accepted, decay)
-    if program.window == kinds.EXPECTED_GAIN:
+    if program.window != kinds.EXPECTED_GAIN:
+        observe_acceptance(state, gamma, accepted, decay)
+    else:
+        fade_acceptance(state, state.parameters[WINDOW, FADE])
+        observe_acceptance(state, gamma, accepted, 1.0)
         observe_pass(state, decay)
         state.window[ROW_NS] = 0.0
         state.measured[EXPERT_NS] = 0.0

@@ -16,9 +16,10 @@ def ours(
     horizon: int = 0,
     adaptive_window: bool = True,
     quota: str = "pool",
+    gain_decay: float = .98, explore: int = 32, hope: float = 0., fade: float=.99,
 ) -> ComposedPolicy:
     """`horizon` > 0 reads next-layer predictions, where the trace has them."""
-    window: Part = ExpectedGain() if adaptive_window else FixedWindow()
+    window: Part = ExpectedGain(gain_decay, explore, hope, fade) if adaptive_window else FixedWindow()
     return ComposedPolicy(
         "ours", Reuse(decay, token_weight, discount=discount), Priced(worth),
         SavedTime(margin, horizon, idle_margin), window=window, quota=quota,
