@@ -98,7 +98,7 @@ class State(NamedTuple):
     activated, next_expert, next_share: what the row after it did; features float64 [layers, experts,
     features], weights float64 [features], sums and equations float64 [features, features + 1],
     request_uses float64 [layers, experts], follow float32 [layers, experts, experts], followed
-    float32 [layers, experts], expected float64 [2, experts] and after float64 [features]: of
+    and all_uses float32 [layers, experts], expected float64 [2, experts] and after float64 [features]: of
     policies.estimators.reuse; counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape,
     of a clairvoyant.
     """
@@ -129,6 +129,7 @@ class State(NamedTuple):
     request_uses: npt.NDArray[np.float64]
     follow: npt.NDArray[np.float32]
     followed: npt.NDArray[np.float32]
+    all_uses: npt.NDArray[np.float32]
     expected: npt.NDArray[np.float64]
     after: npt.NDArray[np.float64]
     counts_to_come: npt.NDArray[np.uint8]
@@ -172,6 +173,7 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         request_uses=np.zeros((learning, experts)),
         follow=np.zeros((learning, experts, experts), np.float32),
         followed=np.zeros((learning, experts), np.float32),
+        all_uses=np.zeros((learning, experts), np.float32),
         expected=np.zeros((2, experts)),
         after=np.zeros(sizes.features),
         counts_to_come=np.zeros((0, layers, experts), np.uint8),

@@ -38,7 +38,7 @@ class ExpectedGain(Part):
     """Most expected tokens per modelled second, 0 included; see policies.windows.expected_gain."""
 
     decay: float = 0.98
-    explore: int = 32
-    hope: float = 0.0
+    explore: int = 64
+    hope: float = 0.5
     fade: float = 0.99
     kind = kinds.EXPECTED_GAIN

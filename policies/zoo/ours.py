@@ -9,17 +9,16 @@ from policies.parts import ExpectedGain, FixedWindow, Part, Priced, Reuse, Saved
 def ours(
     decay: float = 0.95,
     discount: float = 0.7,
-    token_weight: float = 0.3,
+    token_weight: float = 0.15,
     worth: float = 0.7,
     margin: float = 2.0,
     idle_margin: float = 0.7,
     horizon: int = 0,
     adaptive_window: bool = True,
     quota: str = "pool",
-    gain_decay: float = .98, explore: int = 32, hope: float = 0., fade: float=.99,
 ) -> ComposedPolicy:
     """`horizon` > 0 reads next-layer predictions, where the trace has them."""
-    window: Part = ExpectedGain(gain_decay, explore, hope, fade) if adaptive_window else FixedWindow()
+    window: Part = ExpectedGain() if adaptive_window else FixedWindow()
     return ComposedPolicy(
         "ours", Reuse(decay, token_weight, discount=discount), Priced(worth),
         SavedTime(margin, horizon, idle_margin), window=window, quota=quota,
