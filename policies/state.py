@@ -95,12 +95,12 @@ class State(NamedTuple):
     requests; curve int64 [layers, experts + 1]: activations by LRU stack depth; queue int64
     [levels + 1, 2 + 2 * layers * experts]: head, length, ring; tokens int64 [WINDOW_SIZE]: tokens
     of this pass; token_expert int16, token_share float32 [buckets, layers, ways]: what each token
-    activated, next_expert, next_share: what the row after it did; features float64 [layers, experts,
-    features], weights float64 [features], sums and equations float64 [features, features + 1],
-    request_uses float64 [layers, experts], follow float32 [layers, experts, experts], followed
-    and all_uses float32 [layers, experts], expected float64 [2, experts] and after float64 [features]: of
-    policies.estimators.reuse; counts_to_come uint8 [passes, layers, experts] and next_use int32 of the same shape,
-    of a clairvoyant.
+    activated, next_expert, next_share: what the row after it did; counts_to_come uint8 [passes,
+    layers, experts] and next_use int32 of the same shape, of a clairvoyant. Of
+    policies.estimators.reuse: features float64 [layers, experts, features], after and weights
+    float64 [features], sums and equations float64 [features, features + 1], request_uses float64
+    [layers, experts], follow float32 [layers, experts, experts], followed and all_uses float32
+    [layers, experts], expected float64 [2, experts].
     """
 
     utility: npt.NDArray[np.float64]

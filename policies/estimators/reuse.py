@@ -37,7 +37,8 @@ REQUEST_PRIOR = 4.0  # passes without a use before the first of a request
 PRIOR = 1.0  # squared features that the first weights count as
 MEMORY = 0.999  # of the sums, per pass
 SPREAD_STEP = 0.02
-LEARNERS = 4  # one of so many experts teaches the weights in a pass, all in turn
+LEARNERS = 4  # one of so many experts teaches the weights in a pass
+HASH = 2654435761  # Knuth's: which one is no rhythm that routing could have too
 
 
 @kernel(allocates=False)
@@ -64,6 +65,7 @@ def observe_reuse(state, observation, layer):
     long_step = max(LONG_STEP, 1.0 / (now + 1.0))
     passes = state.clock[REQUEST_PASSES] + REQUEST_PRIOR
     after = state.after
+    turn = (now * HASH % 4294967296) >> 16
     # Longer drafts use more experts: shares of the pass stay the same.
     spread = observation.size[0] / state.clock[TOP_K]
     mean = state.measured[SPREAD]
@@ -82,7 +84,7 @@ def observe_reuse(state, observation, layer):
         after[TOKENS] = tokens[expert]
         after[FOLLOWERS] = followers[expert]
         after[ONE] = 1.0
-        if now > 0 and (expert + now) % LEARNERS == 0:
+        if now > 0 and (expert + turn) % LEARNERS == 0:
             _learn(state, before, after, used)
         value = 0.0
         for entry in range(FEATURES):

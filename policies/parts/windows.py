@@ -35,7 +35,9 @@ class Roofline(Part):
 
 @dataclass(frozen=True)
 class ExpectedGain(Part):
-    """Most expected tokens per modelled second, 0 included; see policies.windows.expected_gain."""
+    """Most expected tokens per modelled second, 0 included; see policies.windows.expected_gain.
+    `decay` of times and `fade` of trials, per pass; every `explore` passes a longer draft is tried,
+    and one token more where acceptances `hope` standard errors above the estimate would pay."""
 
     decay: float = 0.98
     explore: int = 64

@@ -7,7 +7,10 @@ A pass with gamma drafted tokens takes fixed parts from the cost table, and for 
 where `first` is the mean time of row 0 alone, ratio j what row j adds to the rows before it, in
 units of row 0 of the same passes, and `scale` what the plans really took over that sum. Rows never
 seen take the ratio of the one before. Shorter drafts than the present one need no trial, longer
-ones do: every so often one or two tokens more are drafted.
+ones do: every so often one or two tokens more are drafted, and one more wherever that would pay if
+its acceptance were a little above the estimate. Trials fade with every pass, so that a few unlucky
+ones do not keep the window closed for the rest of a run (discounted UCB: Garivier and Moulines
+2011).
 """
 
 from __future__ import annotations
@@ -73,7 +76,7 @@ def pass_ns(state, costs, gamma, decay):
 @inner
 def choose_by_gain(state, costs, gamma_max, decay):
     """gamma in 0..gamma_max; the largest in the first passes, a longer one than the best from time
-    to time."""
+    to time or where hope is."""
     now = state.clock[PASS]
     if now < FIRST_PASSES or gamma_max == 0:
         return gamma_max

@@ -12,13 +12,19 @@ from policies.observation import new_observation, observe_rows
 from policies.parts import AllCpu, ExpectedGain, FixedWindow, NoEstimator, Roofline, Still
 from policies.plan import new_plan
 from policies.state import ACTIVE, EXPERT_NS, MISSES, ROW_NS
-from policies.windows.acceptance import acceptance_rate, expected_tokens, observe_acceptance
+from policies.windows.acceptance import (
+    acceptance_rate,
+    expected_tokens,
+    fade_acceptance,
+    observe_acceptance,
+)
 from policies.windows.expected_gain import pass_ns
 from policies.windows.pass_time import fixed_layer_ns, note_layer_time
 from policies.windows.roofline import distinct_experts, pass_roofline_ns
 
 acceptance_rate = python_kernel(acceptance_rate)
 expected_tokens = python_kernel(expected_tokens)
+fade_acceptance = python_kernel(fade_acceptance)
 observe_acceptance = python_kernel(observe_acceptance)
 fixed_layer_ns = python_kernel(fixed_layer_ns)
 note_layer_time = python_kernel(note_layer_time)
@@ -56,8 +62,8 @@ def test_acceptance_is_estimated_by_position(rate):
         observe_acceptance(state, 8, accepted_of(random, 8, rate), 0.999)
     assert acceptance_rate(state, 1) == pytest.approx(rate, abs=0.06)
     exact = sum(rate**power for power in range(5))
-    assert expected_tokens(state, 4) == pytest.approx(exact, rel=0.08)
-    assert expected_tokens(state, 0) == 1.0
+    assert expected_tokens(state, 4, 0.0) == pytest.approx(exact, rel=0.08)
+    assert expected_tokens(state, 0, 0.0) == 1.0
 
 
 def test_positions_behind_a_refusal_are_not_tried():
@@ -65,6 +71,21 @@ def test_positions_behind_a_refusal_are_not_tried():
     observe_acceptance(state, 4, 1, 1.0)
     assert state.window[0, 1:5].tolist() == [1, 1, 0, 0]
     assert state.window[1, 1:5].tolist() == [1, 0, 0, 0]
+
+
+def test_what_was_tried_long_ago_becomes_unsure():
+    """Hope is above the estimate, most where little is known, and never above 1."""
+    state = policy(ExpectedGain()).state_
+    for _ in range(100):
+        observe_acceptance(state, 1, 0, 1.0)
+    sure = expected_tokens(state, 1, 1.0) - expected_tokens(state, 1, 0.0)
+    assert 0 < sure < 0.06
+    for _ in range(1000):
+        fade_acceptance(state, 0.99)
+    assert expected_tokens(state, 1, 0.0) == pytest.approx(1.8, abs=0.01), "the first guess again"
+    unsure = expected_tokens(state, 1, 1.0) - expected_tokens(state, 1, 0.0)
+    assert unsure > 2 * sure
+    assert expected_tokens(state, 1, 1e9) == 2
 
 
 def test_distinct_experts_of_independent_rows():
