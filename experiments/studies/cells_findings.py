@@ -86,7 +86,7 @@ def gap_words(table: pd.DataFrame) -> str:
         return words + "It is left out everywhere."
     words += (
         f"Of the distance in time per token between the best published policy and it, ours covers "
-        f"{defined.median():.2f} in the median (goal {GOAL_GAP}), {defined.min():.2f} to "
+        f"{defined.median():.3f} in the median (goal {GOAL_GAP}), {defined.min():.2f} to "
         f"{defined.max():.2f}"
     )
     if len(tuned):
