@@ -24,7 +24,7 @@ from experiments.configuration import as_list, options
 from experiments.decision_file import read_decision_file
 from experiments.figure_style import save_figure
 from experiments.machine import machine_from
-from experiments.outputs import new_folder
+from experiments.outputs import copy_target, new_folder, removed_if_unused
 from experiments.policy_choice import choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
@@ -49,7 +49,16 @@ def run(config: DictConfig) -> int:
     """Run the sections, print a table, write the files."""
     console = Console()
     names = sections_from(config)
+    copy_target("copy_to", config.copy_to)
     bench, folder = bench_from(config)
+    with removed_if_unused(folder):
+        _bench(config, names, bench, folder, console)
+    return 0
+
+
+def _bench(
+    config: DictConfig, names: list[str], bench: Bench, folder: Path, console: Console
+) -> None:
     write_run_file(folder, "bench", config, {})
     before = host_facts()
     measures, left_out = measure(names, bench, console)
@@ -67,11 +76,11 @@ def run(config: DictConfig) -> int:
     console.print(measures_table(measures))
     for name, reason in left_out.items():
         console.print(f"{name}: left out, {reason}", highlight=False, soft_wrap=True)
-    if config.copy_to is not None:
-        copy_results(folder, Path(config.copy_to))
+    kept = copy_target("copy_to", config.copy_to)
+    if kept is not None:
+        copy_results(folder, kept)
     for path in sorted(folder.iterdir()):
         console.print(str(path), highlight=False, soft_wrap=True)
-    return 0
 
 
 def sections_from(config: DictConfig) -> list[str]:
@@ -91,6 +100,8 @@ def bench_from(config: DictConfig) -> tuple[Bench, Path]:
         raise unknown("size", str(config.size), SIZES)
     named = options("policy") if config.policy is None else as_list(config.policy)
     choices = choose_policies([str(name) for name in named])
+    for choice in choices:
+        choice.build()  # whatever is wrong with it is said before anything is measured
     machine = machine_from(config)
     folder = new_folder(config.outputs, "bench")
     return Bench(machine, SIZES[config.size], choices, folder), folder
@@ -128,7 +139,6 @@ def measures_table(measures: list[Measure]) -> Table:
 
 def copy_results(folder: Path, target: Path) -> None:
     """All but run.json, as they are kept with the sources."""
-    target.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.name != "run.json":
             shutil.copyfile(path, target / path.name)

@@ -15,6 +15,7 @@ class Command:
 
     `renamed`: keys that the user writes -> keys of the config file, where the user's word is also
     the name of a config group, which Hydra would look up instead of taking the value.
+    `kinds`: first words that are commands in themselves; the help of a key names those it is for.
     `free_text`: keys whose values are taken as they are, brackets, commas and all.
     """
 
@@ -24,6 +25,7 @@ class Command:
     positional: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     free_text: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     @property
     def config_file(self) -> Path:
@@ -102,6 +104,7 @@ COMMANDS = {
             "experiments.study",
             "a question about the method, answered with numbers: theory, paper, cells or formats",
             positional=("name",),
+            kinds=("theory", "paper", "formats", "cells"),
         ),
         Command(
             "bench",

@@ -101,6 +101,12 @@ def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     rivals = rivals_from([str(name) for name in named], choices)
     possible = served(list(rivals.values()), workloads, console)
     rivals = {label: choice for label, choice in rivals.items() if choice in possible}
+    if rivals:
+        console.print(
+            f"played without a draft as well: {', '.join(one.label for one in rivals.values())} "
+            "(no_speculation=null leaves them out)",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
     jobs = plan_jobs(workloads, settings, choices, rivals)
     refuse_impossible(jobs)
     for model in dict.fromkeys(workload.replay.model for workload in workloads):

@@ -80,18 +80,24 @@ def rivals_from(names: Sequence[str], choices: Sequence[PolicyChoice]) -> dict[s
 def refuse_impossible(jobs: Sequence[Job]) -> None:
     """Before anything runs: UserError for the first job that its trace cannot serve."""
     for job in (jobs[index] for index in by_trace(jobs)):
-        replay = workload_of(job).replay
-        trace = replay.model
-        policy = job.choice.build()
-        settings = job.setting.simulation(trace)
-        try:
-            refuse_too_few_requests(replay, settings)
-            check_gamma(replay, settings.gamma)  # before a cost table of so many rows is made
-            costs = job.setting.costs(replay, job.choice.name)
-            choose_engine(policy, job.setting.engine)  # type: ignore[arg-type]
-            check_requirements(replay, policy, costs, settings)
-        except UserError as error:
-            raise UserError(f"{job.workload}: {error}") from error
+        refuse_run(
+            job.workload, workload_of(job).replay, job.choice.build(), job.setting, job.choice.name
+        )
+
+
+def refuse_run(
+    workload: str, replay: Replay, policy: Any, setting: Setting, name: str | None = None
+) -> None:
+    """UserError for a run that the trace cannot serve. `name`: of the policy in conf/policy."""
+    settings = setting.simulation(replay.model)
+    try:
+        refuse_too_few_requests(replay, settings)
+        check_gamma(replay, settings.gamma)  # before a cost table of so many rows is made
+        costs = setting.costs(replay, name or policy.name)
+        choose_engine(policy, setting.engine)  # type: ignore[arg-type]
+        check_requirements(replay, policy, costs, settings)
+    except UserError as error:
+        raise UserError(f"{workload}: {error}") from error
 
 
 def refuse_too_few_requests(replay: Replay, settings: SimulationSettings) -> None:

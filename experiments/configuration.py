@@ -1,5 +1,6 @@
 """From words of the command line to a strict config, with Hydra doing the composition."""
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +14,16 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from experiments.commands import CONF, Command
 from experiments.given import refuse_conflicts
+from experiments.help_text import all_keys
+from experiments.key_kinds import TEXT, as_written, check_values, kind_of
 from experiments.profile_file import read_hardware, take_profile
 from policies.errors import UserError
 
 PLAIN = re.compile(r"[^\[\]{}'\"]+")
 KEY_VALUE = re.compile(r"[+~]*[A-Za-z_][\w./@-]*=")
-SINGLE_GROUPS = ("model", "draft", "hardware", "device")
+NO_TEXT = re.compile(r"(?i)true|false|nan|[+-]?(inf|[\d_.]+(e[+-]?\d+)?)")  # Hydra's own reading
+FREE_TEXT = ("prompt", "stop")
+GROUPS = ("model", "draft", "hardware", "ranges")
 
 
 def split_words(command: Command, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -60,21 +65,30 @@ def translate(command: Command, overrides: Sequence[str]) -> list[str]:
     result = []
     for word in overrides:
         key, equals, value = word.partition("=")
+        if kind_of(command, key) is TEXT and NO_TEXT.fullmatch(value):
+            value = f"'{value}'"  # a folder called 007 is neither 7 nor 7.0
+            word = key + equals + value
         if key in command.renamed:
             word = command.renamed[key] + equals + value
         elif "policy" in command.renamed and key.startswith("policy."):
             word = "++overrides." + word.removeprefix("policy.")
         result.append(word)
     for override in parse(result):
-        key = override.key_or_group
-        if key in SINGLE_GROUPS and isinstance(override.value(), list):
-            raise UserError(
-                f"{override.input_line}: a list is not possible here; "
-                f"-m {key}=a,b runs one job each"
-            )
-        if key in SINGLE_GROUPS and override.value() is None and options(key):
-            raise UserError(f"{key}=null: name one of {', '.join(options(key))}")
+        if override.key_or_group in GROUPS:
+            _refuse_no_option(override)
     return result
+
+
+def _refuse_no_option(override: Override) -> None:
+    """UserError unless the value of a config group is the name of one option, which Hydra looks up,
+    or, under -m, several of them."""
+    key, value = override.key_or_group, override.value()
+    if isinstance(value, list):
+        raise UserError(
+            f"{override.input_line}: a list is not possible here; -m {key}=a,b runs one job each"
+        )
+    if not override.is_sweep_override() and (not isinstance(value, str) or not value):
+        raise UserError(f"{override.input_line}: name one of {', '.join(options(key))}")
 
 
 def parse(words: Sequence[str]) -> list[Override]:
@@ -118,6 +132,12 @@ def finish(
             config[shown] = config.pop(inner)
     for key, value in values.items():
         config[key] = value
+    check_values(command, config)
+    for key in all_keys(command):
+        value = config[key.name]
+        # Not every shell does this behind an equals sign.
+        if isinstance(value, str) and value.startswith("~/") and key.name not in FREE_TEXT:
+            config[key.name] = os.path.expanduser(value)
     return config
 
 
@@ -145,21 +165,21 @@ def as_mapping(value: object) -> dict[str, Any]:
 def number(key: str, value: object) -> float:
     """A number; UserError names the key otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{key}={value}: not a number")
+        raise UserError(f"{key}={as_written(value)}: not a number")
     return float(value)
 
 
 def truth(key: str, value: object) -> bool:
     """true or false; UserError names the key for anything else, which Python would take as true."""
     if not isinstance(value, bool):
-        raise UserError(f"{key}={value}: must be true or false")
+        raise UserError(f"{key}={as_written(value)}: must be true or false")
     return value
 
 
 def whole_number(key: str, value: object) -> int:
     """A whole number; UserError names the key otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise UserError(f"{key}={value}: not a whole number")
+        raise UserError(f"{key}={as_written(value)}: not a whole number")
     return value
 
 

@@ -12,9 +12,9 @@ from experiments import run as run_command
 from experiments.commands import COMMANDS
 from experiments.compare import compare, digests, jobs_from, keep_runlogs, planned_rows
 from experiments.comparison import Job
-from experiments.configuration import as_list, compose_config
+from experiments.configuration import as_list, compose_config, positive, truth
 from experiments.outcome import show_report, write_report
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import read_run_file, write_run_file
 from experiments.sweep import Place
 from experiments.trace_choice import bundled_names, find_trace
@@ -34,7 +34,18 @@ def run(config: DictConfig) -> int:
     """All steps; each leaves its files in one output folder."""
     console = Console()
     names = bundled_names() if config.trace is None else [str(one) for one in as_list(config.trace)]
-    folder = new_folder(config.outputs, "demo")
+    if config.sweep is not None:
+        raise UserError(f"sweep={config.sweep}: a demo is not continued; spac compare takes sweep=")
+    pictures = truth("pictures", config.pictures)
+    if names:  # what cannot be played is said before anything is recorded
+        demo_jobs(config, [find_trace(name) for name in names], Console(quiet=True))
+    with removed_if_unused(new_folder(config.outputs, "demo")) as folder:
+        return _demo(config, names, folder, pictures, console)
+
+
+def _demo(
+    config: DictConfig, names: list[str], folder: Path, pictures: bool, console: Console
+) -> int:
     announce(console, 1, f"record {config.record_requests} requests with the model pair")
     fresh = record_fresh(config, folder)
     traces = [fresh, *(find_trace(name) for name in names)]
@@ -46,7 +57,7 @@ def run(config: DictConfig) -> int:
     rows = compare(jobs, Place(folder), config, console)
     announce(console, 4, "choose the winner, draw pictures")
     keep_runlogs(jobs, rows, Place(folder))
-    report = write_report(rows, read_run_file(folder), folder, folder, True)
+    report = write_report(rows, read_run_file(folder), folder, folder, pictures)
     announce(console, 5, "run the winner with the real model on the stand-in, with proofs")
     code = run_winners(config, folder)
     announce(console, 6, f"done: {folder} has traces, tables, pictures, winner and run logs\n")
@@ -108,11 +119,12 @@ def demo_jobs(config: DictConfig, traces: list[Path], console: Console) -> list[
     jobs = jobs_from(short, console)
     if bundled:
         jobs += jobs_from(changed(config, trace=[str(path) for path in bundled]), silent)
-    some = [str(path) for path in traces[1:] or traces][: int(config.sweep_traces)]
+    count = positive("sweep_traces", config.sweep_traces)
+    some = [str(path) for path in traces[1:] or traces][:count]
     for key, values in (("cache_ratio", config.sweep_ratios), ("gamma", config.sweep_gammas)):
-        if len(values):
+        if values := as_list(values):
             sweep = jobs_from(
-                changed(config if bundled else short, trace=some, **{key: list(values)}), silent
+                changed(config if bundled else short, trace=some, **{key: values}), silent
             )
             jobs += [replace(job, sweep=True) for job in sweep]
     return jobs

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from experiments.commands import COMMANDS, Command
 
 KEY_LINE = re.compile(r"(?:- )?(?P<key>[a-z][\w-]*): *(?P<default>.*?) *(?:# (?P<meaning>.*))?")
+INHERITED = re.compile(r" *- (?P<name>[a-z-]+) *(?:#|$)")
 USAGE = "usage: spac COMMAND [key=value ...]   (the same as python -m experiments COMMAND ...)"
 
 
@@ -75,6 +76,17 @@ def read_config_text(command: Command) -> tuple[list[str], list[Key]]:
             name = shown.get(found["key"], found["key"])
             keys.append(Key(name, found["default"], found["meaning"] or ""))
     return about, keys
+
+
+def all_keys(command: Command) -> list[Key]:
+    """The keys of a command with those of the command that its config file builds on."""
+    keys = {key.name: key for key in read_config_text(command)[1]}
+    for line in command.config_file.read_text(encoding="utf-8").splitlines():
+        found = INHERITED.match(line)
+        if found and found["name"] in COMMANDS:
+            for key in all_keys(COMMANDS[found["name"]]):
+                keys.setdefault(key.name, key)
+    return list(keys.values())
 
 
 def examples(command: Command) -> list[str]:

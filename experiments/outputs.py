@@ -29,6 +29,21 @@ def new_folder(root: str | Path, command: str) -> Path:
     return base / str(number)
 
 
+def copy_target(key: str, value: object) -> Path | None:
+    """The folder that results are copied to as well, made at once: a command of an hour must not
+    find at its end that it cannot write there. UserError for a file or a folder without leave."""
+    if value is None:
+        return None
+    folder = Path(str(value)).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{key}={value}: cannot be a folder ({error.strerror})") from error
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{key}={value}: no leave to write in this folder")
+    return folder
+
+
 @contextmanager
 def removed_if_unused(folder: Path) -> Iterator[Path]:
     """Inside, an error or Ctrl-C before anything but run.json was written removes `folder` again,

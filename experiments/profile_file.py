@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from policies.errors import UserError
+from simulator.hardware import hardware_profile
 from traces.atomic import write_atomically
 
 PROFILE_NAME = "hardware.yaml"
@@ -24,12 +25,15 @@ def take_profile(words: Sequence[str]) -> tuple[Path | None, list[str]]:
             chosen = Path(value).expanduser()
         else:
             rest.append(word)
+    changed = next((word for word in rest if word.lstrip("+").startswith("hardware.")), None)
+    if chosen is not None and changed is not None:
+        raise UserError(f"{changed} beside {KEY}{chosen}: change the number in the file")
     return chosen, rest
 
 
 def read_hardware(path: Path) -> dict[str, Any]:
-    """The profile as plain data; UserError if it is no YAML file with keys. `path` may be the
-    output folder of a calibration.
+    """The profile as plain data, checked; UserError names the file and the key that is wrong.
+    `path` may be the output folder of a calibration.
     """
     if path.is_dir():
         path = path / PROFILE_NAME
@@ -43,6 +47,7 @@ def read_hardware(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(content, dict):
         raise UserError(f"hardware={path}: expected keys with values, as in conf/hardware")
+    hardware_profile(content, f"{KEY}{path}")
     return content
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.configuration import as_list, as_mapping, positive, truth, whole_number
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import write_run_file
 from experiments.sampling_choice import sampling_from
 from policies.errors import UserError
@@ -49,16 +49,30 @@ def run(config: DictConfig) -> int:
     settings = settings_from(config, workloads[0])
     pair = open_pair(config)
     prompts = {name: choose_prompts(config, name, pair.tokenizer) for name in workloads}
-    folder = output_folder(config, workloads, pair)
+    made = output_folder(config, workloads, pair)
+    # A folder of the user's own stays where it is.
+    place = removed_if_unused(made) if config["out"] is None else nullcontext(made)
+    with place as folder:
+        record_all(config, pair, prompts, settings, folder)
+    return 0
+
+
+def record_all(
+    config: DictConfig,
+    pair: Pair,
+    prompts: Mapping[str, list[Prompt]],
+    settings: RecordingSettings,
+    folder: Path,
+) -> None:
+    """A trace of each workload, and a line about it."""
     console = Console()
-    for workload in workloads:
+    for workload, chosen in prompts.items():
         begun = time.perf_counter()
-        total = len(prompts[workload]) * settings.max_new_tokens
+        total = len(chosen) * settings.max_new_tokens
         with token_bar(console, workload, total) as show:
             named = replace(settings, workload=workload)
-            summary = record(config, pair, named, prompts[workload], folder / workload, show)
+            summary = record(config, pair, named, chosen, folder / workload, show)
         report(console, summary, time.perf_counter() - begun)
-    return 0
 
 
 def workload_names(config: Mapping[str, Any]) -> list[str]:
@@ -126,8 +140,12 @@ def open_pair(config: Mapping[str, Any]) -> Pair:
 def choose_prompts(config: Mapping[str, Any], workload: str, tokenizer: Tokenizer) -> list[Prompt]:
     """The first `config.requests` prompts of a workload; UserError if there are fewer."""
     file = config["prompts"] or shipped_prompts(workload)
+    return first_prompts(file, config["requests"], tokenizer)
+
+
+def first_prompts(file: str | Path, asked: object, tokenizer: Tokenizer) -> list[Prompt]:
+    """The first `asked` prompts of a file, all for None; UserError if there are fewer."""
     prompts = read_prompts(file, tokenizer.encode)
-    asked = config["requests"]
     wanted = len(prompts) if asked is None else whole_number("requests", asked)
     if not 1 <= wanted <= len(prompts):
         raise UserError(f"requests={wanted}: {file} has {len(prompts)} prompts")

@@ -12,7 +12,7 @@ from rich.console import Console
 from experiments.cell import CELL, TPS
 from experiments.configuration import truth
 from experiments.outcome import first_runlog, show_report, write_report
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.pictures import draw_all, draw_details, save_all
 from experiments.provenance import read_run_file, write_run_file
 from experiments.ranking import standing
@@ -39,23 +39,23 @@ def run(config: DictConfig) -> int:
     refuse_other_tables(source, record, rows)
     validation = read_validation(config.validation)
     standing(rows[~rows["sweep"]])  # refuses a table that cannot have a winner, before writing
-    folder = new_folder(config.outputs, "report")
-    write_run_file(folder, "report", config, record["inputs"])
-    paths = write_table(folder, rows)
-    report = write_report(rows, record, source, folder, False)
-    drawn = {}
-    if pictures:
-        partial = report.standing.partial
-        drawn = draw_all(rows, first_runlog(source), partial) | draw_details(rows)
-    paths += save_all(drawn, folder, (".png", ".pdf"))
-    winners = {str(folder / name): winner for name, winner in report.winners.items()}
-    page = page_of(
-        rows, record, report.standing, report.drafting, winners, drawn, validation,
-        source_of_validation(config.validation),
-    )  # fmt: skip
-    write_atomically(folder / PAGE_FILE, render(page).encode())
-    paths += [*report.paths, folder / PAGE_FILE]
-    show_report(replace(report, paths=paths), Console())
+    with removed_if_unused(new_folder(config.outputs, "report")) as folder:
+        write_run_file(folder, "report", config, record["inputs"])
+        paths = write_table(folder, rows)
+        report = write_report(rows, record, source, folder, False)
+        drawn = {}
+        if pictures:
+            partial = report.standing.partial
+            drawn = draw_all(rows, first_runlog(source), partial) | draw_details(rows)
+        paths += save_all(drawn, folder, (".png", ".pdf"))
+        winners = {str(folder / name): winner for name, winner in report.winners.items()}
+        page = page_of(
+            rows, record, report.standing, report.drafting, winners, drawn, validation,
+            source_of_validation(config.validation),
+        )  # fmt: skip
+        write_atomically(folder / PAGE_FILE, render(page).encode())
+        paths += [*report.paths, folder / PAGE_FILE]
+        show_report(replace(report, paths=paths), Console())
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 from rich.console import Console
 
+from experiments.outputs import copy_target
 from experiments.refusals import unknown
 from experiments.studies import cells, formats, paper, theory
 from policies.errors import UserError
@@ -27,11 +28,11 @@ def run(config: DictConfig) -> int:
         raise UserError(f"usage: spac study {'|'.join(STUDIES)} [key=value ...]")
     if config.name not in STUDIES:
         raise unknown("study", str(config.name), STUDIES)
-    console = Console()
+    console, kept = Console(), copy_target("copy_to", config.copy_to)
     folder = STUDIES[config.name](config, console)
     console.print((folder / "findings.md").read_text(encoding="utf-8"), highlight=False)
-    if config.copy_to is not None:
-        copy_results(folder, Path(config.copy_to))
+    if kept is not None:
+        copy_results(folder, kept)
     for path in sorted(folder.iterdir()):
         console.print(str(path), highlight=False, soft_wrap=True)
     return 0
@@ -39,7 +40,6 @@ def run(config: DictConfig) -> int:
 
 def copy_results(folder: Path, target: Path) -> None:
     """Tables as CSV, pictures and findings, as they are kept with the sources."""
-    target.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.suffix in KEPT:
             shutil.copyfile(path, target / path.name)

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments.configuration import as_list
 from experiments.decision_file import as_yaml, choose_decision
 from experiments.kept_cells import CellStore
-from experiments.outputs import LATEST, new_folder
+from experiments.outputs import LATEST, new_folder, removed_if_unused
 from experiments.trace_choice import bundled_names, find_trace
 from policies.errors import UserError
 from policies.sources import source_hash
@@ -46,7 +46,8 @@ class Place:
 def open_place(config: DictConfig, command: str) -> Iterator[Place]:
     """A new numbered folder, or that of the sweep that the config names, locked against others."""
     if config.sweep is None:
-        yield Place(new_folder(config.outputs, command))
+        with removed_if_unused(new_folder(config.outputs, command)) as folder:
+            yield Place(folder)
         return
     root, settings = sweep_folder(config, command), settings_of(config)
     if is_shard():

@@ -10,7 +10,7 @@ from rich.table import Table
 from experiments.configuration import as_list, whole_number
 from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure, typical_pass
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.perfetto import perfetto_trace
 from experiments.perfetto_span import Span
 from experiments.runlog_choice import runlog_directories
@@ -29,17 +29,17 @@ def run(config: DictConfig) -> int:
     logs = [read_runlog(path) for path in directories]
     spans = [span_of(log, config.passes) for log in logs]
     indices = [pass_of(log, config["pass"]) for log in logs]
-    folder = new_folder(config.outputs, "timeline")
-    write_atomically(folder / TRACE_NAME, perfetto_trace(spans))
-    pictures = [
-        path
-        for number, (log, index) in enumerate(zip(logs, indices, strict=True), 1)
-        for path in save_pass(log, index, folder, number)
-    ]
-    console.print(span_table(directories, spans))
-    for path in (folder / TRACE_NAME, *pictures):
-        console.print(str(path), highlight=False, soft_wrap=True)
-    console.print(f"Open {TRACE_NAME} at ui.perfetto.dev (drop the file on the page).")
+    with removed_if_unused(new_folder(config.outputs, "timeline")) as folder:
+        write_atomically(folder / TRACE_NAME, perfetto_trace(spans))
+        pictures = [
+            path
+            for number, (log, index) in enumerate(zip(logs, indices, strict=True), 1)
+            for path in save_pass(log, index, folder, number)
+        ]
+        console.print(span_table(directories, spans))
+        for path in (folder / TRACE_NAME, *pictures):
+            console.print(str(path), highlight=False, soft_wrap=True)
+        console.print(f"Open {TRACE_NAME} at ui.perfetto.dev (drop the file on the page).")
     return 0
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.configuration import as_list, number, whole_number
+from experiments.configuration import as_list
+from experiments.key_kinds import as_written
 from experiments.refusals import unknown
-from experiments.trace_choice import acceptance_from, find_trace
+from experiments.trace_choice import acceptance_from, find_trace, ratios_from, seed_from
 from experiments.trace_exchange import export_layers, import_file
 from experiments.trace_generate import LAWS, generate, shuffle
 from experiments.trace_tables import info_table, stats_tables
@@ -15,6 +16,8 @@ from policies.errors import UserError
 from traces.check import check_trace
 from traces.reader import open_trace
 from traces.stats import trace_stats
+
+GAMMAS = (0, 1, 2, 4, 8)  # of the statistics, where none are given
 
 
 def run(config: DictConfig) -> int:
@@ -50,9 +53,9 @@ def show_stats(config: DictConfig, console: Console) -> int:
     stats = trace_stats(
         open_trace(find_trace(config.path)),
         acceptance=acceptance_from(config.acceptance),
-        gammas=tuple(whole_number("gammas", value) for value in as_list(config.gammas)),
-        ratios=tuple(number("ratios", value) for value in as_list(config.ratios)),
-        seed=whole_number("seed", config.seed),
+        gammas=GAMMAS if config.gammas is None else tuple(as_list(config.gammas)),
+        ratios=ratios_from(config),
+        seed=seed_from(config),
     )
     for table in stats_tables(stats):
         console.print(table)
@@ -63,9 +66,8 @@ def _refuse_idle_keys(config: DictConfig) -> None:
     """UserError for a key that was given and means nothing to the action."""
     for key, actions in ONLY_FOR.items():
         if config[key] is not None and config.action not in actions:
-            raise UserError(
-                f"{key}={config[key]}: counts with spac trace {' or '.join(actions)} only"
-            )
+            where = f"counts with spac trace {' or '.join(actions)} only"
+            raise UserError(f"{key}={as_written(config[key])}: {where}")
 
 
 ONLY_FOR: dict[str, tuple[str, ...]] = {
@@ -74,7 +76,9 @@ ONLY_FOR: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("model", "experts", "expert_bytes"), ("import", "generate")),
     **dict.fromkeys(("layers", "top_k", "requests", "tokens", *LAWS), ("generate",)),
     "within": ("shuffle",),
-    "acceptance": ("stats",),
+    **dict.fromkeys(("acceptance", "gammas"), ("stats",)),
+    "ratios": ("stats", "export"),
+    "seed": ("stats", "generate", "shuffle"),
 }
 ACTIONS: dict[str, Callable[[DictConfig, Console], int]] = {
     "info": show_info,

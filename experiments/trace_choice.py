@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from omegaconf import DictConfig
+
 from experiments.configuration import as_list, number
 from experiments.refusals import unknown
 from policies.errors import UserError
@@ -12,6 +14,7 @@ from traces.manifest import MANIFEST_NAME
 from traces.reader import Trace, open_trace
 from traces.replay import Replay, open_replay
 
+RATIOS = (0.1, 0.17, 0.25)
 BUNDLED = Path(__file__).resolve().parent.parent / "traces" / "data"
 
 
@@ -65,7 +68,7 @@ def open_workloads(
     """
     chosen = bundled_names() if names is None else list(names)
     if not chosen:
-        raise UserError("there are no bundled traces; give trace=<trace directory>")
+        raise UserError("trace=[]: name at least one trace, bundled or a directory")
     workloads = [open_workload(find_trace(name), acceptance, seed) for name in chosen]
     if acceptance is not None and all(one.acceptance is None for one in workloads):
         raise UserError(
@@ -91,3 +94,13 @@ def acceptance_from(value: object) -> Acceptance | None:
         return None
     listed = [number("acceptance", one) for one in as_list(value)]
     return listed[0] if len(listed) == 1 else tuple(listed)
+
+
+def ratios_from(config: DictConfig) -> tuple[float, ...]:
+    """The cache ratios of `spac trace`, its usual ones where none are given."""
+    return RATIOS if config.ratios is None else tuple(map(float, as_list(config.ratios)))
+
+
+def seed_from(config: DictConfig) -> int:
+    """The seed of `spac trace`, 0 where none is given."""
+    return 0 if config.seed is None else int(config.seed)

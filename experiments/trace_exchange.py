@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.benchmarks.caches import OURS, libcachesim
-from experiments.configuration import as_list, number
 from experiments.policy_choice import import_anywhere
-from experiments.trace_choice import find_trace
+from experiments.trace_choice import find_trace, ratios_from
 from experiments.trace_model import named_model
 from experiments.trace_tables import info_table
 from policies.errors import UserError
@@ -50,7 +49,7 @@ def export_layers(config: DictConfig, console: Console) -> int:
     """Write a file in libCacheSim's format for each layer, and show what to expect of them."""
     if config.out is None:
         raise UserError("spac trace export needs out=<new folder>")
-    ratios = [number("ratios", value) for value in as_list(config.ratios)]
+    ratios = list(ratios_from(config))
     trace = open_trace(find_trace(config.path))
     experts = trace.manifest.model.experts
     for ratio in ratios:

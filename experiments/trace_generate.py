@@ -10,7 +10,7 @@ from rich.table import Table
 
 from experiments.configuration import number, whole_number
 from experiments.refusals import unknown
-from experiments.trace_choice import find_trace
+from experiments.trace_choice import find_trace, seed_from
 from experiments.trace_fit import generate_fitted
 from experiments.trace_model import named_model
 from experiments.trace_tables import info_table
@@ -32,7 +32,7 @@ def generate(config: DictConfig, console: Console) -> int:
     """Write a new trace of the named generator and show what was asked for and what came out."""
     if config.out is None:
         raise UserError("spac trace generate needs out=<new trace directory>")
-    name, seed = str(config.path), whole_number("seed", config.seed)
+    name, seed = str(config.path), seed_from(config)
     if name == FITTED:
         refuse_other_laws(config, name, ("fit",))
         given = named_model(config)
@@ -56,8 +56,8 @@ def shuffle(config: DictConfig, console: Console) -> int:
         raise UserError("spac trace shuffle needs out=<new trace directory>")
     within = "trace" if config.within is None else str(config.within)
     trace = open_trace(find_trace(config.path))
-    seed = whole_number("seed", config.seed)
-    console.print(info_table(write_shuffled(trace, str(config.out), within, seed)))
+    written = write_shuffled(trace, str(config.out), within, seed_from(config))
+    console.print(info_table(written))
     return 0
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from experiments.configuration import truth, whole_number
 from experiments.figure_style import save_figure
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.policy_file import PolicyFile, write_policy
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
@@ -82,7 +82,8 @@ def run(config: DictConfig) -> int:
 def study_folder(config: DictConfig) -> Iterator[Path]:
     """A new numbered folder, or that of the study that the config names, locked against others."""
     if config.study is None:
-        yield new_folder(config.outputs, "tune")
+        with removed_if_unused(new_folder(config.outputs, "tune")) as folder:
+            yield folder
         return
     root = named_folder(config.outputs, "tune", "study", config.study)
     with locked(root):

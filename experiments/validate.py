@@ -14,7 +14,7 @@ from experiments.commands import CONF
 from experiments.configuration import as_list, as_mapping, positive, whole_number
 from experiments.figure_style import save_figure
 from experiments.forced_choice import ForcedChoice, choose_forced
-from experiments.outputs import new_folder, removed_if_unused
+from experiments.outputs import copy_target, new_folder, removed_if_unused
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import RUN_FILE, write_run_file
@@ -49,7 +49,7 @@ def run(config: DictConfig) -> int:
     if any(clock == UNPADDED for clock, _ in planned):
         effort_from(config, _calibrated(config))
     digests = {one.workload.name: one.workload.trace.digest for _, one in planned}
-    results = []
+    results, kept = [], copy_target("keep", config["keep"])
     with removed_if_unused(new_folder(config["outputs"], "validate")) as folder:
         write_run_file(folder, "validate", config, digests)
         for clock, choice in planned:
@@ -58,8 +58,8 @@ def run(config: DictConfig) -> int:
             _tell(results[-1], console)
             _write(results, folder)
             save_figure(validation_figure(results[-1]), folder / f"{clock}.png")
-    if config["keep"] is not None:
-        _copy(folder, Path(config["keep"]))
+    if kept is not None:
+        _copy(folder, kept)
     console.print(str(folder), highlight=False, soft_wrap=True)
     return 0
 
@@ -160,7 +160,6 @@ def _write(results: Sequence[Validation], folder: Path) -> None:
 
 
 def _copy(folder: Path, destination: Path) -> None:
-    destination.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name != RUN_FILE:
             shutil.copyfile(path, destination / path.name)

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from experiments.comparison import play_all, refuse_impossible, table_of
 from experiments.figure_style import save_figure
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.studies.cell_jobs import CellRun, make_worlds, plan_cells
 from experiments.studies.cell_table import cell_table, rankings
 from experiments.studies.cells_figure import cells_figure
-from experiments.studies.cells_file import CELLS_FILE, read_cells
+from experiments.studies.cells_file import CELLS_FILE, CellsFile, read_cells
 from experiments.studies.cells_findings import cells_findings
 from experiments.studies.data_folder import data_folder
 from experiments.tables import write_table
@@ -38,18 +38,21 @@ def run(config: DictConfig, console: Console) -> Path:
         worlds = make_worlds(cells, config, data_folder(config.data), Path(written))
         runs = plan_cells(cells, worlds)
         refuse_impossible([run.job for run in runs])
-        folder = new_folder(config.outputs, "study")
-        digests = {one.workload.name: one.workload.trace.digest for one in worlds}
-        write_run_file(folder, "study", config, digests)
-        rows = play_cells(runs, config.workers, console)
+        with removed_if_unused(new_folder(config.outputs, "study")) as folder:
+            digests = {one.workload.name: one.workload.trace.digest for one in worlds}
+            write_run_file(folder, "study", config, digests)
+            keep(folder, play_cells(runs, config.workers, console), str(config.split), cells)
+    return folder
+
+
+def keep(folder: Path, rows: pd.DataFrame, split: str, cells: CellsFile) -> None:
+    """Tables, picture and findings."""
     table, order = cell_table(rows), rankings(rows)
     write_table(folder, rows[list(KEPT_COLUMNS)], "runs")
     write_table(folder, table)
     write_table(folder, order, "rankings")
     save_figure(cells_figure(table), folder / "cells.png")
-    text = cells_findings(table, order, str(config.split), cells)
-    write_atomically(folder / "findings.md", text.encode())
-    return folder
+    write_atomically(folder / "findings.md", cells_findings(table, order, split, cells).encode())
 
 
 def play_cells(runs: list[CellRun], workers: int | None, console: Console) -> pd.DataFrame:

@@ -9,16 +9,18 @@ from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.configuration import as_list, whole_number
+from experiments.configuration import as_list
 from experiments.figure_style import new_figure, save_figure, styles
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
+from experiments.record import first_prompts
 from experiments.studies.markdown import markdown_table
 from experiments.tables import write_table
+from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR
 from runtime.format_error import FORMATS, format_errors
-from runtime.prompts import read_prompts, shipped_prompts
+from runtime.prompts import shipped_prompts
 from runtime.tokenizers import Tokenizer, tokenizer_hash
 from traces.atomic import write_atomically
 
@@ -28,14 +30,14 @@ def run(config: DictConfig, console: Console) -> Path:
     torch.set_num_threads(1)
     target = SHIPPED_PAIR / "target"
     texts = _texts(config, target)
-    folder = new_folder(config.outputs, "study")
-    write_run_file(folder, "study", config, {"tokenizer": tokenizer_hash(target)})
-    with progress_bar(console, "formats", len(FORMATS) + 1) as advance:
-        errors = format_errors(target, texts, advance)
-    table = pd.DataFrame([asdict(one) for one in errors])
-    write_table(folder, table)
-    save_figure(format_figure(table), folder / "formats.png")
-    write_atomically(folder / "findings.md", format_findings(table).encode())
+    with removed_if_unused(new_folder(config.outputs, "study")) as folder:
+        write_run_file(folder, "study", config, {"tokenizer": tokenizer_hash(target)})
+        with progress_bar(console, "formats", len(FORMATS) + 1) as advance:
+            errors = format_errors(target, texts, advance)
+        table = pd.DataFrame([asdict(one) for one in errors])
+        write_table(folder, table)
+        save_figure(format_figure(table), folder / "formats.png")
+        write_atomically(folder / "findings.md", format_findings(table).encode())
     return folder
 
 
@@ -95,11 +97,12 @@ def format_findings(table: pd.DataFrame) -> str:
 
 
 def _texts(config: DictConfig, target: Path) -> list[tuple[int, ...]]:
-    tokenizer, count = Tokenizer(target), whole_number("requests", config.requests)
-    texts = []
+    tokenizer, texts = Tokenizer(target), []
     for name in as_list(config.trace):
-        prompts = read_prompts(shipped_prompts(str(name)), tokenizer.encode)
-        texts += [prompt.tokens for prompt in prompts[:count]]
+        prompts = first_prompts(shipped_prompts(str(name)), config.requests, tokenizer)
+        texts += [prompt.tokens for prompt in prompts]
+    if not texts:
+        raise UserError("trace=[]: name at least one workload")
     return texts
 
 

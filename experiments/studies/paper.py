@@ -13,7 +13,7 @@ from experiments.commands import CONF
 from experiments.configuration import as_mapping, truth, whole_number
 from experiments.figure_style import save_figure
 from experiments.machine import Machine, machine_from
-from experiments.outputs import new_folder
+from experiments.outputs import new_folder, removed_if_unused
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.studies import paper_targets as published
@@ -79,23 +79,23 @@ def run(config: DictConfig, console: Console) -> Path:
     fitted = None if truth("refit", config.refit) else read_fitted(given)
     sensitivity = truth("sensitivity", config.sensitivity)
     tokens, seed = whole_number("tokens", config.tokens), whole_number("seed", config.seed)
-    folder = new_folder(config.outputs, "study")
-    write_run_file(folder, "study", config, {})
-    with tempfile.TemporaryDirectory() as scratch:
-        stage = Stage(Path(scratch), tokens, seed)
-        if fitted is None:
-            fitted = fit_all(base, second, stage, console)
-        write_fitted(folder / "fitted.yaml", fitted)
-        results = predict(base, second, fitted, stage, sensitivity, console)
-    write_table(folder, results.speeds)
-    write_table(folder, results.checks, "checks")
-    write_table(folder, results.routing, "routing")
-    write_table(folder, results.deepseek, "deepseek")
-    save_figure(speed_figure(results.speeds), folder / "speeds.png")
-    if len(results.sensitivity):
-        write_table(folder, results.sensitivity, "sensitivity")
-        save_figure(sensitivity_figure(results.sensitivity), folder / "sensitivity.png")
-    write_atomically(folder / "findings.md", paper_findings(results).encode())
+    with removed_if_unused(new_folder(config.outputs, "study")) as folder:
+        write_run_file(folder, "study", config, {})
+        with tempfile.TemporaryDirectory() as scratch:
+            stage = Stage(Path(scratch), tokens, seed)
+            if fitted is None:
+                fitted = fit_all(base, second, stage, console)
+            write_fitted(folder / "fitted.yaml", fitted)
+            results = predict(base, second, fitted, stage, sensitivity, console)
+        write_table(folder, results.speeds)
+        write_table(folder, results.checks, "checks")
+        write_table(folder, results.routing, "routing")
+        write_table(folder, results.deepseek, "deepseek")
+        save_figure(speed_figure(results.speeds), folder / "speeds.png")
+        if len(results.sensitivity):
+            write_table(folder, results.sensitivity, "sensitivity")
+            save_figure(sensitivity_figure(results.sensitivity), folder / "sensitivity.png")
+        write_atomically(folder / "findings.md", paper_findings(results).encode())
     return folder
 
 
