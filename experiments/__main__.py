@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from experiments.commands import COMMANDS
 from experiments.help_text import command_help, overview
+from experiments.script import leave_pipe
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while modules load or the last line is printed
         return 130
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_pipe()
         return 141
 
 

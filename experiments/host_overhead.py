@@ -5,7 +5,6 @@ how busy the link is when it is what everything waits for. All on the stand-in; 
 driver are counted, not timed.
 """
 
-import argparse
 import os
 import sys
 import time
@@ -21,6 +20,7 @@ from torch.nn import functional
 
 from experiments.gpu_check.setup import POLICIES, Setup
 from experiments.idle_devices import BareDevice, IdleDevice
+from experiments.script import Options, count, new_file, run_script
 from policies.costs import CostTable
 from runtime.device import COMPUTE, COPY, ROUTER
 from runtime.engine_core import EngineCore, ModelParts
@@ -203,13 +203,11 @@ def _playing(setup: Setup) -> SimulationSettings:
 
 def main() -> int:
     """Both measurements, as a JSON file and some lines."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.host_overhead", description=__doc__
-    )
-    parser.add_argument("--passes", type=int, default=20, help="measured passes per policy")
+    parser = Options(prog="python -m experiments.host_overhead", description=__doc__)
+    parser.add_argument("--passes", type=count, default=20, help="measured passes per policy")
     parser.add_argument("--small", action="store_true", help="a tiny model, to test the command")
     default = Path("experiments/results/overhead/overhead.json")
-    parser.add_argument("--out", type=Path, default=default, help="the JSON file")
+    parser.add_argument("--out", type=new_file, default=default, help="the JSON file")
     given = parser.parse_args()
     torch.set_num_threads(1)
     # The costs of the real machine, with the sizes of the real model, or of the tiny one.
@@ -229,7 +227,6 @@ def main() -> int:
             for name in LINK_BOUND for paced in (True, False)
         },
     }  # fmt: skip
-    given.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(given.out, found, indent=1)
     for name, one in found["policies"].items():
         print(
@@ -246,4 +243,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script(main))

@@ -11,6 +11,7 @@ from experiments.configuration import compose_config
 from experiments.ctrl_c import CtrlC
 from experiments.multirun import run_jobs
 from experiments.refusals import REFUSED, one_line
+from experiments.script import mendable
 
 MULTIRUN_FLAGS = ("-m", "--multirun")
 REFUSAL_CODE = 2
@@ -36,14 +37,11 @@ def tell_refusal(error: Exception, command: Command) -> int:
     """Say in one line what the user can mend; its exit code. A fault of ours is raised again."""
     if isinstance(error, REFUSED):
         said = one_line(error, command)
-    elif isinstance(error, OSError):
-        # A folder that cannot be written, a full disk, a missing permission.
-        where = f": {error.filename}" if error.filename else ""
-        said = " ".join(f"{error.strerror or error}{where}".split())
-    elif isinstance(error, MemoryError):  # of numpy, for sizes that no machine has
-        said = f"out of memory ({error}); lower the sizes asked for"
     else:
-        raise error
+        known = mendable(error)
+        if known is None:
+            raise error
+        said = known
     print(f"error: {said}", file=sys.stderr)
     return REFUSAL_CODE
 

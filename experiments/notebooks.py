@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from experiments.script import run_script
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 PATIENCE = 300  # seconds for the kernel to start, on a machine that has other work
 
@@ -33,4 +35,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script(main))

@@ -5,8 +5,6 @@ The parts of README.md between markers are rewritten from what is kept: the resu
 validation. A test plays some of the rows again and compares.
 """
 
-import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,12 +21,17 @@ from experiments.possible import (
     with_possible,
 )
 from experiments.ranking import TPS, standing, with_relations
+from experiments.script import Options, run_script
+from policies.errors import UserError
+from traces.atomic import write_atomically
+from traces.strict_json import read_json
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "readme"
 VALIDATION = ROOT / "experiments" / "results" / "validation" / "validation.json"
 RESULTS_PART, VALIDATION_PART = "results", "validation"
 PICTURE = "tps_by_policy.png"
+KEPT = ("table.csv", PICTURE)
 
 
 def results_section(rows: pd.DataFrame) -> str:
@@ -105,23 +108,47 @@ def between_markers(text: str, part: str = RESULTS_PART) -> str:
 def with_section(text: str, part: str, section: str) -> str:
     """`text` with another part between the markers."""
     begin, end = markers(part)
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise UserError(f"README.md: the part between {begin} and {end} is not there once")
     head, rest = text.split(begin, 1)
     return f"{head}{begin}\n{section}\n{end}{rest.split(end, 1)[1]}"
 
 
 def main(folder: Path | None) -> int:
     """Rewrite the README's generated parts, after taking the files of the comparison `folder`."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    source, readme = folder or RESULTS, ROOT / "README.md"
+    # Everything is read and laid out before anything kept is replaced.
+    text = with_section(readme.read_text(encoding="utf-8"), RESULTS_PART, section_of(source))
+    validation = validation_section(read_json(VALIDATION, "spac validate writes such a file"))
+    text = with_section(text, VALIDATION_PART, validation)
     if folder is not None:
-        for name in ("table.csv", PICTURE):
-            shutil.copyfile(folder / name, RESULTS / name)
-    readme = ROOT / "README.md"
-    results = results_section(pd.read_csv(RESULTS / "table.csv"))
-    text = with_section(readme.read_text(), RESULTS_PART, results)
-    validation = validation_section(json.loads(VALIDATION.read_text()))
-    readme.write_text(with_section(text, VALIDATION_PART, validation))
+        files = {name: (folder / name).read_bytes() for name in KEPT}
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            write_atomically(RESULTS / name, data)
+    write_atomically(readme, text.encode())
     return 0
 
 
+def section_of(folder: Path) -> str:
+    """The results in the table of a comparison; UserError for a folder without one."""
+    path = folder / KEPT[0]
+    try:
+        return results_section(pd.read_csv(path))
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise UserError(
+            f"{path}: no table of a comparison ({type(error).__name__}: {error}); spac compare "
+            "writes one"
+        ) from error
+
+
+def folder_given() -> Path | None:
+    """The comparison that the command line names."""
+    options = Options(prog="python -m experiments.readme", description=__doc__)
+    options.add_argument("folder", nargs="?", type=Path, help="output folder of a comparison")
+    given: Path | None = options.parse_args().folder
+    return given
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else None))
+    sys.exit(run_script(lambda: main(folder_given())))

@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.gpu_check import children
 from experiments.gpu_check.sections import SECTIONS, Section
+from experiments.script import Options, new_file, run_script, seconds
 from policies.errors import UserError
 from traces.report_json import write_json
 
@@ -117,17 +118,17 @@ def _write(given: argparse.Namespace, results: dict[str, Any], begin: float) -> 
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m experiments.gpu_check", description=__doc__)
+    parser = Options(prog="python -m experiments.gpu_check", description=__doc__)
     names = [section.name for section in SECTIONS]
     parser.add_argument("--device", default="cuda", help="cuda, cuda:<number> or standin")
     parser.add_argument("--small", action="store_true", help="tiny sizes, to test the check itself")
     parser.add_argument("--only", nargs="+", choices=names, help="these sections alone")
-    parser.add_argument("--seconds", type=float, default=460, help="for all sections together")
+    parser.add_argument("--seconds", type=seconds, default=460, help="for all sections together")
     parser.add_argument("--section", choices=names, help=argparse.SUPPRESS)
     default = Path("experiments/results/gpu/check.json")
-    parser.add_argument("--out", type=Path, default=default, help="the JSON file")
+    parser.add_argument("--out", type=new_file, default=default, help="the JSON file")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script(main))

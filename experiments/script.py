@@ -1,0 +1,91 @@
+"""What programs of the project do beside `spac`: options checked, one line for what a person can
+mend, the exit codes of `spac`. Nothing heavy is imported: the GPU check needs no Hydra.
+"""
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from policies.errors import UserError
+
+REFUSED, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+
+
+class Options(argparse.ArgumentParser):
+    """Options whose refusal is one line instead of argparse's usage and error."""
+
+    def error(self, message: str) -> NoReturn:
+        """UserError in place of an exit."""
+        raise UserError(f"{' '.join(message.split())}; {self.prog} --help lists the options")
+
+
+def run_script(main: Callable[[], int]) -> int:
+    """Exit code of `main`: its own, 2 after one line for a refusal, 130 for Ctrl-C, 141 for a pipe
+    that nobody reads. A fault of ours keeps its traceback."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted: what was finished is kept", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        leave_pipe()
+        return PIPE_CLOSED
+    except Exception as error:
+        said = str(error) if isinstance(error, UserError) else mendable(error)
+        if said is None:
+            raise
+        print(f"error: {' '.join(said.split())}", file=sys.stderr)
+        return REFUSED
+
+
+def mendable(error: Exception) -> str | None:
+    """What the machine refused, in one line; None for a fault of ours."""
+    if isinstance(error, OSError):
+        # A folder that cannot be written, a full disk, a missing permission.
+        where = f": {error.filename}" if error.filename else ""
+        return " ".join(f"{error.strerror or error}{where}".split())
+    if isinstance(error, MemoryError):  # of numpy, for sizes that no machine has
+        return f"out of memory ({error}); lower the sizes asked for"
+    return None
+
+
+def leave_pipe() -> None:
+    """Let what is still in the buffer of standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def count(text: str) -> int:
+    """An option that is a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be a whole number of at least 1")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """An option that is a time above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number of seconds above 0")
+    return found
+
+
+def new_file(text: str) -> Path:
+    """An option that names a file to write: its folder is made at once, because a measurement of
+    minutes must not find at its end that it has no place."""
+    path = Path(text)
+    if not text or path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: a folder; name the file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: no such place ({error.strerror})") from error
+    if not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text}: no leave to write there")
+    return path
