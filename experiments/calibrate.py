@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.calibration_figure import calibration_figure
-from experiments.configuration import as_list, positive, whole_number
+from experiments.configuration import as_list, positive, threads, whole_number
 from experiments.figure_style import save_figure
 from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
 from experiments.outputs import new_folder, removed_if_unused
@@ -34,7 +34,7 @@ def run(config: DictConfig) -> int:
     """Measure, print a table, keep hardware.yaml, calibration.json and calibration.png."""
     console = Console()
     choice = choose_measured(config)
-    torch.set_num_threads(positive("threads", config["threads"]))
+    torch.set_num_threads(threads(config["threads"]))
     effort = effort_from(config, choice)
     with removed_if_unused(new_folder(config["outputs"], "calibrate")) as folder:
         calibration = _measured(config, choice, effort, folder, console)

@@ -22,6 +22,7 @@ from policies.errors import UserError
 PLAIN = re.compile(r"[^\[\]{}'\"]+")
 KEY_VALUE = re.compile(r"[+~]*[A-Za-z_][\w./@-]*=")
 NO_TEXT = re.compile(r"(?i)true|false|nan|[+-]?(inf|[\d_.]+(e[+-]?\d+)?)")  # Hydra's own reading
+MOST_THREADS = 1024
 FREE_TEXT = ("prompt", "stop")
 GROUPS = ("model", "draft", "hardware", "ranges")
 
@@ -181,6 +182,14 @@ def whole_number(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise UserError(f"{key}={as_written(value)}: not a whole number")
     return value
+
+
+def threads(value: object) -> int:
+    """The key threads=; UserError for more than a thread pool can have."""
+    found = positive("threads", value)
+    if found > MOST_THREADS:
+        raise UserError(f"threads={found}: must be at most {MOST_THREADS}")
+    return found
 
 
 def positive(key: str, value: object) -> int:

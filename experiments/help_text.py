@@ -5,6 +5,7 @@ So the help cannot drift from the keys: a key without a comment fails a test.
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from experiments.commands import COMMANDS, Command
 
@@ -78,15 +79,21 @@ def read_config_text(command: Command) -> tuple[list[str], list[Key]]:
     return about, keys
 
 
-def all_keys(command: Command) -> list[Key]:
+def all_keys(command: Command) -> tuple[Key, ...]:
     """The keys of a command with those of the command that its config file builds on."""
+    return _all_keys(command.name)
+
+
+@cache
+def _all_keys(name: str) -> tuple[Key, ...]:
+    command = COMMANDS[name]
     keys = {key.name: key for key in read_config_text(command)[1]}
     for line in command.config_file.read_text(encoding="utf-8").splitlines():
         found = INHERITED.match(line)
         if found and found["name"] in COMMANDS:
-            for key in all_keys(COMMANDS[found["name"]]):
+            for key in _all_keys(found["name"]):
                 keys.setdefault(key.name, key)
-    return list(keys.values())
+    return tuple(keys.values())
 
 
 def examples(command: Command) -> list[str]:

@@ -5,7 +5,6 @@ is used. Null is a value where the help names it, and a list where the command p
 """
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -31,13 +30,15 @@ def is_whole(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """A finite number within the range of floats."""
-    if is_whole(value):
-        return abs(value) <= sys.float_info.max
-    return isinstance(value, float) and math.isfinite(value)
+    """A finite number."""
+    return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
+LARGEST = 2**63 - 1  # counts end up in columns of 64 bits
 WHOLE = Kind(is_whole, "not a whole number")
+SEED = Kind(
+    lambda value: is_whole(value) and value >= 0, "not a whole number of at least 0, as seeds are"
+)
 NUMBER = Kind(is_number, "not a number")
 TRUTH = Kind(lambda value: isinstance(value, bool), "must be true or false")
 TEXT = Kind(
@@ -50,10 +51,11 @@ TEXT_OR_FALSE = Kind(lambda value: value is False or TEXT.fits(value), "must be 
 NAMES = {
     WHOLE: "capacity context distinct_layers expert_bytes experts gamma gammas layers link_latency "
     "max_new_tokens padded_requests pass passes phase_tokens ranks record_requests record_tokens "
-    "repeats requests rows run_requests run_tokens runs seed shuffles slots slow_motion staging "
+    "repeats requests rows run_requests run_tokens runs shuffles slots slow_motion staging "
     "sweep_gammas sweep_traces text_requests threads tokens top_k trials workers working_set",
     NUMBER: "acceptance cache_ratio carried errors held_out link ratios reuse scale sweep_ratios "
     "zipf",
+    SEED: "seed",
     TRUTH: "next_layer paced pictures proofs refit router_weights sensitivity",
     TEXT: "action bound budget calibration_trace cells check clock copy_to corpus_dir decision "
     "device draft_path dtype engine fit fitted folder format keep kind lanes launch mode "
@@ -118,6 +120,8 @@ def check_values(command: Command, config: DictConfig) -> None:
         for one in _single(command, key, value):
             if not kind.fits(one):
                 raise UserError(f"{key.name}={as_written(value)}: {kind.fault}")
+            if is_whole(one) and abs(one) > LARGEST:
+                raise UserError(f"{key.name}={as_written(value)}: too large, at most {LARGEST}")
 
 
 def _single(command: Command, key: Key, value: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from experiments.configuration import as_list, as_mapping, positive, truth, whole_number
+from experiments.configuration import as_list, as_mapping, threads, truth, whole_number
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import write_run_file
 from experiments.sampling_choice import sampling_from
@@ -123,11 +123,11 @@ def open_pair(config: Mapping[str, Any]) -> Pair:
     if draft is None and config["target"] is None:
         draft = SHIPPED_PAIR / "draft"
     facts = open_target(path)
-    threads = config["threads"]
-    if threads is None and facts.hidden < SMALL:
-        threads = 1
-    if threads is not None:
-        torch.set_num_threads(positive("threads", threads))
+    wanted = config["threads"]
+    if wanted is None and facts.hidden < SMALL:
+        wanted = 1
+    if wanted is not None:
+        torch.set_num_threads(threads(wanted))
     device, dtype = str(config["device"]), str(config["dtype"])
     tokenizer = Tokenizer(facts.path)
     chosen = None if draft == "none" else draft

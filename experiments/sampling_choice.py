@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.configuration import number, whole_number
+from experiments.key_kinds import LARGEST
 from policies.errors import UserError
 from runtime.truncation import Truncation
 from traces.manifest import SamplingInfo
@@ -15,8 +16,11 @@ def sampling_from(values: Mapping[str, Any]) -> tuple[SamplingInfo, Truncation]:
         raise UserError("sampling=null: give its keys, such as sampling.mode=greedy")
     top_k, top_p = values.get("top_k"), values.get("top_p")
     temperature = number("sampling.temperature", values["temperature"])
+    seed = whole_number("sampling.seed", values["seed"])
+    if not 0 <= seed <= LARGEST:
+        raise UserError(f"sampling.seed={seed}: must be 0..{LARGEST}")
     return (
-        SamplingInfo(values["mode"], temperature, whole_number("sampling.seed", values["seed"])),
+        SamplingInfo(values["mode"], temperature, seed),
         Truncation(
             None if top_k is None else whole_number("sampling.top_k", top_k),
             None if top_p is None else number("sampling.top_p", top_p),

@@ -39,7 +39,7 @@ class Search:
         # A sampler of its own for each trial: a continued study draws what an uninterrupted one
         # would have drawn. The constant liar keeps it from what others are trying now.
         study.sampler = optuna.samplers.TPESampler(
-            seed=self.seed * 1_000_003 + place,
+            seed=(self.seed * 1_000_003 + place) % 2**32,
             n_startup_trials=STARTUP,
             constant_liar=self.parallel,
         )

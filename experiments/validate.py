@@ -11,7 +11,7 @@ from rich.console import Console
 
 from experiments.calibrate import choose_measured, effort_from, keep, measure
 from experiments.commands import CONF
-from experiments.configuration import as_list, as_mapping, positive, whole_number
+from experiments.configuration import as_list, as_mapping, positive, threads, whole_number
 from experiments.figure_style import save_figure
 from experiments.forced_choice import ForcedChoice, choose_forced
 from experiments.outputs import copy_target, new_folder, removed_if_unused
@@ -38,7 +38,7 @@ def run(config: DictConfig) -> int:
     A missed goal is a finding and no failure: the exit code is 0.
     """
     console = Console()
-    torch.set_num_threads(positive("threads", config["threads"]))
+    torch.set_num_threads(threads(config["threads"]))
     policies = choose_policies(
         [str(name) for name in as_list(config["policy"])], as_mapping(config["overrides"])
     )

@@ -116,13 +116,13 @@ def open_target(path: str | Path) -> CheckpointFacts:
 def open_draft(path: str | Path) -> CheckpointFacts:
     """Facts of a dense checkpoint of a known architecture; UserError for anything else."""
     folder = Path(path)
-    config = _config(folder, "draft")
+    config = _config(folder, "draft_path")
     if _architecture(config) not in DRAFT_ARCHITECTURES:
         raise UserError(
             f"draft_path={folder}: architecture {_architecture(config)} is not supported as a "
             f"draft; known are {', '.join(DRAFT_ARCHITECTURES)}"
         )
-    return _checked(folder, "draft", config, lambda: _common_facts(folder, config))
+    return _checked(folder, "draft_path", config, lambda: _common_facts(folder, config))
 
 
 def load_target(path: str | Path, device: str = "cpu", dtype: str = "float32") -> "PreTrainedModel":
@@ -141,8 +141,8 @@ def _config(path: Path, role: str) -> dict[str, Any]:
             f"{role}={path}: no config.json there; give a Hugging Face checkpoint directory"
         )
     config = _read_json(path / "config.json")
-    if config.get("quantization_config"):
-        method = config["quantization_config"].get("quant_method", "unknown")
+    if quantised := config.get("quantization_config"):
+        method = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
         raise UserError(
             f"{role}={path}: quantised weights ({method}) are not supported; "
             "use the bf16 checkpoint"
