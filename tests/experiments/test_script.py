@@ -1,0 +1,98 @@
+"""Programs beside `spac`: one line for what a person can mend, and nothing kept is lost."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from experiments import readme
+from experiments.gpu_check.__main__ import main as gpu_check
+from experiments.script import Options, count, mendable, new_file, run_script, seconds
+from policies.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (UserError("no such\nthing"), 2, "error: no such thing\n"),
+        (OSError(errno.ENOSPC, "No space left", "there"), 2, "error: No space left: there\n"),
+        (MemoryError("9 EiB"), 2, "error: out of memory (9 EiB); lower the sizes asked for\n"),
+        (KeyboardInterrupt(), 130, "interrupted: what was finished is kept\n"),
+    ],
+)
+def test_exit_codes(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str
+) -> None:
+    def fail() -> int:
+        raise error
+
+    assert run_script(fail) == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_fault_of_ours_keeps_its_traceback() -> None:
+    assert mendable(KeyError("x")) is None
+    with pytest.raises(KeyError):
+        run_script(lambda: {}["x"])
+    assert run_script(lambda: 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--passes", "0"], "0: must be a whole number of at least 1"),
+        (["--passes", "1.5"], "1.5: must be a whole number"),
+        (["--seconds", "nan"], "nan: must be a number of seconds above 0"),
+        (["--seconds", "-1"], "--seconds"),
+        (["--out", "."], ".: a folder; name the file"),
+        (["--out", "file/below"], "file/below: no such place"),
+        (["--colour"], "unrecognized arguments: --colour; test --help lists the options"),
+    ],
+)
+def test_options_are_checked_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    options = Options(prog="test")
+    options.add_argument("--passes", type=count)
+    options.add_argument("--seconds", type=seconds)
+    options.add_argument("--out", type=new_file)
+    with pytest.raises(UserError) as refused:
+        options.parse_args(words)
+    assert expected in str(refused.value)
+
+
+def test_the_gpu_check_refuses_a_place_that_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a folder; name the file"):
+        gpu_check(["--device", "standin", "--small", "--out", str(tmp_path)])
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A README with its parts and kept results, in place of the project's own."""
+    parts = (f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->"
+             for name in (readme.RESULTS_PART, readme.VALIDATION_PART))  # fmt: skip
+    (tmp_path / "README.md").write_text("\n".join(parts))
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "table.csv").write_text("kept")
+    monkeypatch.setattr(readme, "ROOT", tmp_path)
+    monkeypatch.setattr(readme, "RESULTS", results)
+    return tmp_path
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "\x89PNG"])
+def test_a_foreign_table_replaces_nothing(kept: Path, content: str) -> None:
+    foreign = kept / "foreign"
+    foreign.mkdir()
+    (foreign / "table.csv").write_text(content)
+    with pytest.raises(UserError, match=r"table\.csv: no table of a comparison"):
+        readme.main(foreign)
+    assert (kept / "results" / "table.csv").read_text() == "kept"
+    assert "old" in (kept / "README.md").read_text()
+
+
+def test_a_readme_without_its_markers(kept: Path) -> None:
+    with pytest.raises(UserError, match="is not there once"):
+        readme.with_section("no markers", readme.RESULTS_PART, "new")
