@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from experiments.commands import COMMANDS
 from experiments.help_text import command_help, overview
-from experiments.script import leave_pipe
+from experiments.script import leave_pipe, open_streams
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -53,6 +53,7 @@ def program() -> NoReturn:
     The interpreter is not taken down piece by piece: thread pools of native libraries, caught at
     work by that, aborted about one process in a hundred after its work was done and told.
     """
+    open_streams()
     code = main()
     with contextlib.suppress(BrokenPipeError):  # the reader of a pipe has seen enough
         sys.stdout.flush()

@@ -23,9 +23,22 @@ class Options(argparse.ArgumentParser):
         raise UserError(f"{' '.join(message.split())}; {self.prog} --help lists the options")
 
 
+def open_streams() -> None:
+    """Standard streams that the caller closed (`>&-`) lead nowhere: else Python has None in their
+    place, and the next file that is opened would get their number, and what is printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
 def run_script(main: Callable[[], int]) -> int:
     """Exit code of `main`: its own, 2 after one line for a refusal, 130 for Ctrl-C, 141 for a pipe
     that nobody reads. A fault of ours keeps its traceback."""
+    open_streams()
     try:
         return main()
     except KeyboardInterrupt:

@@ -1,6 +1,9 @@
 """Programs beside `spac`: one line for what a person can mend, and nothing kept is lost."""
 
 import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,8 @@ from experiments import readme
 from experiments.gpu_check.__main__ import main as gpu_check
 from experiments.script import Options, count, mendable, new_file, run_script, seconds
 from policies.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,38 @@ def test_a_fault_of_ours_keeps_its_traceback() -> None:
     with pytest.raises(KeyError):
         run_script(lambda: {}["x"])
     assert run_script(lambda: 7) == 7
+
+
+@pytest.mark.parametrize("closed", [(), (0,), (1,), (2,), (0, 1), (0, 1, 2)])
+def test_closed_streams_lead_nowhere(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    """A file opened afterwards never gets the number of standard output, and so what is printed."""
+    program = (
+        "import sys; from experiments.script import open_streams; open_streams();"
+        "f = open('made', 'w'); print('told'); print('told', file=sys.stderr);"
+        "sys.stdin.readline();"
+        "sys.stdout.flush(); f.write(str(f.fileno() > 2))"
+    )
+
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, preexec_fn=close, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made").read_text() == "True"
+    assert done.stdout == ("" if 1 in closed else "told\n")
+    assert done.stderr == ("" if 2 in closed else "told\n")
+
+
+def test_help_with_standard_output_closed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", "--help"], cwd=tmp_path, capture_output=True,
+        text=True, preexec_fn=lambda: os.close(1), env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
