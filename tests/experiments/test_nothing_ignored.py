@@ -52,7 +52,10 @@ def test_a_comparison_says_what_it_plays_besides(spac: Spac, dense_trace: Path) 
         (["study", "formats", "requests=-1"], "requests=-1: "),
         (["study", "formats", "requests=999"], "requests=999: "),
         (["study", "formats", "copy_to=file"], "copy_to=file: cannot be a folder"),
-        (["validate", "keep=file/below"], "keep=file/below: cannot be a folder"),
+        (
+            ["validate", "policy=[lru_fetch,all_cpu]", "keep=file/below"],
+            "keep=file/below: cannot be a folder",
+        ),
         (
             ["bench", "only=solvers", "size=small", "policy=no.Such"],
             "policy no.Such: cannot import",
@@ -68,6 +71,8 @@ def test_refused_before_a_folder_is_made(
     (tmp_path / "file").write_text("")
     if words[0] in ("demo", "validate", "calibrate"):
         words = [*words, f"trace={dense_trace}"]
+    if words[0] == "demo" and not words[1].startswith("policy="):
+        words = [*words, "policy=lru_cpu", "no_speculation=null"]  # what this trace can serve
     assert expected in spac(*words).error
     assert not (tmp_path / "outputs").exists()
 
