@@ -122,7 +122,7 @@ def test_a_text_is_taken_as_it_stands(name: str) -> None:
 
 def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    config = compose_config(COMMANDS["run"], ["out=~/made", "prompt=~/made", "stop=~/"])
+    config = compose_config(COMMANDS["run"], ["out='~/made'", "prompt=~/made", "stop='~/'"])
     assert (config.out, config.prompt, config.stop) == ("/home/me/made", "~/made", "~/")
 
 
