@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from experiments.bench_report import markdown, shown_goal, shown_value
 from experiments.benchmarks.caches import measure_caches
@@ -23,12 +21,15 @@ from experiments.benchmarks.start import measure_start
 from experiments.configuration import as_list, options
 from experiments.decision_file import read_decision_file
 from experiments.figure_style import save_figure
+from experiments.fitted_table import FittedTable
 from experiments.machine import machine_from
 from experiments.outputs import copy_target, new_folder, removed_if_unused
 from experiments.policy_choice import choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.refusals import unknown
+from experiments.terminal import terminal
+from experiments.text_table import TextRow, TextTable
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.report_json import write_json
@@ -47,7 +48,7 @@ PICTURE = "decisions.png"
 
 def run(config: DictConfig) -> int:
     """Run the sections, print a table, write the files."""
-    console = Console()
+    console = terminal()
     names = sections_from(config)
     copy_target("copy_to", config.copy_to)
     bench, folder = bench_from(config)
@@ -73,7 +74,8 @@ def _bench(
     write_atomically(folder / "bench.md", markdown(result).encode())
     if (folder / FILE).exists():
         save_figure(decisions_figure(read_decision_file(folder / FILE)), folder / PICTURE)
-    console.print(measures_table(measures))
+    for table in measures_tables(measures):
+        console.print(table)
     for name, reason in left_out.items():
         console.print(f"{name}: left out, {reason}", highlight=False, soft_wrap=True)
     kept = copy_target("copy_to", config.copy_to)
@@ -124,17 +126,22 @@ def measure(
     return measures, left_out
 
 
-def measures_table(measures: list[Measure]) -> Table:
-    """One line for each number."""
-    table = Table("what", "measured", "goal", "note", box=box.SIMPLE_HEAD, pad_edge=False)
-    last = ""
-    for one in measures:
-        if one.section != last:
-            table.add_row(f"[bold]{one.section}[/bold]")
-        style = "bold red" if one.met is False else None
-        table.add_row(one.what, shown_value(one), shown_goal(one), one.note, style=style)
-        last = one.section
-    return table
+def measures_tables(measures: list[Measure]) -> list[FittedTable]:
+    """A table for each section, one line for each number."""
+    headings = ["what", "measured", "goal", "note"]
+    tables = []
+    for section in dict.fromkeys(one.section for one in measures):
+        rows = [
+            TextRow(
+                [one.what, shown_value(one), shown_goal(one), one.note],
+                style="bold red" if one.met is False else "",
+            )
+            for one in measures
+            if one.section == section
+        ]
+        content = TextTable(section, headings, rows)
+        tables.append(FittedTable(content, words=["goal"], texts=["what", "note"]))
+    return tables
 
 
 def copy_results(folder: Path, target: Path) -> None:

@@ -1,23 +1,26 @@
 """`spac calibrate`: measures a machine with one model's shape and writes its hardware profile."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from omegaconf import DictConfig
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from experiments.calibration_figure import calibration_figure
+from experiments.calibration_noise import noise_warnings
 from experiments.configuration import as_list, positive, threads, whole_number
 from experiments.figure_style import save_figure
+from experiments.fitted_table import FittedTable
 from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.profile_file import PROFILE_NAME, write_hardware
 from experiments.profile_fit import about_lines, profile_values
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
+from experiments.terminal import terminal
+from experiments.text_table import TextRow, TextTable
 from policies.errors import UserError
 from runtime.calibrate import Effort, calibrate
 from runtime.calibration import Calibration
@@ -32,7 +35,7 @@ MILLION = 1e6
 
 def run(config: DictConfig) -> int:
     """Measure, print a table, keep hardware.yaml, calibration.json and calibration.png."""
-    console = Console()
+    console = terminal()
     choice = choose_measured(config)
     torch.set_num_threads(threads(config["threads"]))
     effort = effort_from(config, choice)
@@ -40,6 +43,7 @@ def run(config: DictConfig) -> int:
         calibration = _measured(config, choice, effort, folder, console)
         console.print(calibration_table(calibration))  # first: writing may fail
         keep(calibration, choice, folder)
+        show_notes(calibration, console)
     console.print(f"{folder / PROFILE_NAME}: hardware=PATH takes it", highlight=False)
     return 0
 
@@ -91,9 +95,18 @@ def effort_from(config: DictConfig, choice: ForcedChoice) -> Effort:
 def measure(
     model: RandomModel, choice: ForcedChoice, effort: Effort, console: Console
 ) -> Calibration:
-    """Calibrate with a progress bar; policies guess with the chosen profile meanwhile."""
+    """Calibrate with a progress bar; policies guess with the chosen profile meanwhile. What makes
+    the times doubtful is among the notes."""
+    load = os.getloadavg()[0]
     with progress_bar(console, "calibrate", effort.steps(model)) as advance:
-        return calibrate(model, choice.replay, effort, choice.costs(), advance)
+        found = calibrate(model, choice.replay, effort, choice.costs(), advance)
+    return replace(found, notes=[*found.notes, *noise_warnings(found.points, load)])
+
+
+def show_notes(calibration: Calibration, console: Console) -> None:
+    """What is not as it will be, or doubtful, a line each."""
+    for line in calibration.notes:
+        console.print(line, style="bold", highlight=False, soft_wrap=True, markup=False)
 
 
 def keep(calibration: Calibration, choice: ForcedChoice, folder: Path) -> HardwareProfile:
@@ -106,34 +119,35 @@ def keep(calibration: Calibration, choice: ForcedChoice, folder: Path) -> Hardwa
     return hardware_profile(values, "the calibrated profile")
 
 
-def calibration_table(calibration: Calibration) -> Table:
+def calibration_table(calibration: Calibration) -> FittedTable:
     """Medians with noise; the held-out error of each curve."""
     errors = calibration.errors()
-    table = Table(
-        "what", "at", "median", "10-90 % of samples", "fit",
-        box=box.SIMPLE_HEAD, pad_edge=False, title="measured times; fit: predicted where held out",
-    )  # fmt: skip
+    rows = []
     for curve in dict.fromkeys(one.curve for one in calibration.points):
         points = calibration.curve(curve)
         for one in points:
             fit = (
                 f"{one.predicted_ns / MILLION:.3f} ms" if one.held_out and one.predicted_ns else ""
             )
-            table.add_row(
+            cells = [
                 curve,
                 "" if not one.x else _size(one.x) if "link" in curve else f"{one.x} tokens",
                 f"{one.median_ns / MILLION:.3f} ms",
                 f"{one.low_ns / MILLION:.3f} - {one.high_ns / MILLION:.3f} ms",
                 fit,
-            )
+            ]
+            rows.append(TextRow(cells))
         if curve in errors:
-            table.add_row("", "", "", "held-out error", f"{errors[curve]:.1%}", style="bold")
+            cells = ["", "", "", "held-out error", f"{errors[curve]:.1%}"]
+            rows.append(TextRow(cells, style="bold"))
     latency, rate = calibration.link
-    table.caption = (
+    note = (
         f"link {rate / 1e9:.2f} GB/s after {latency / 1000:.0f} us; CPU work at "
-        f"{calibration.times.contention} of 1024 while the link is busy"
+        f"{calibration.times.contention / 1024:.0%} of its speed while the link is busy"
     )
-    return table
+    title = "measured times; fit: predicted where held out"
+    headings = ["what", "at", "median", "10-90 % of samples", "fit"]
+    return FittedTable(TextTable(title, headings, rows), note=note)
 
 
 def _size(size: int) -> str:

@@ -32,6 +32,7 @@ from experiments.ranking import best_setting, standing
 from experiments.setting import settings_from
 from experiments.sweep import Place, is_shard, open_place
 from experiments.tables import write_table
+from experiments.terminal import terminal
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
 from experiments.workers import workers_from
 from traces.atomic import sha256_of
@@ -43,7 +44,7 @@ SECONDS_BETWEEN_WRITES = 1.0
 def run(config: DictConfig) -> int:
     """Compare, write the output folder, print tables and the sentence."""
     # The process that launched the jobs of a sweep shows how far they are.
-    console = Console(quiet=config.sweep is not None and is_shard())
+    console = terminal(quiet=config.sweep is not None and is_shard())
     check_method(config.bound)
     pictures = truth("pictures", config.pictures)
     jobs = jobs_from(config, console)

@@ -13,10 +13,12 @@ from experiments.commands import COMMANDS
 from experiments.compare import compare, digests, jobs_from, keep_runlogs, planned_rows
 from experiments.comparison import Job
 from experiments.configuration import as_list, compose_config, positive, truth
+from experiments.demo_order import other_order
 from experiments.outcome import show_report, write_report
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import read_run_file, write_run_file
 from experiments.sweep import Place
+from experiments.terminal import terminal
 from experiments.trace_choice import bundled_names, find_trace
 from experiments.winner import DRAFTING_FILE, WINNER_FILE
 from policies.errors import UserError
@@ -32,7 +34,7 @@ STEPS = 6
 
 def run(config: DictConfig) -> int:
     """All steps; each leaves its files in one output folder."""
-    console = Console()
+    console = terminal()
     names = bundled_names() if config.trace is None else [str(one) for one in as_list(config.trace)]
     if config.sweep is not None:
         raise UserError(f"sweep={config.sweep}: a demo is not continued; spac compare takes sweep=")
@@ -59,7 +61,7 @@ def _demo(
     keep_runlogs(jobs, rows, Place(folder))
     report = write_report(rows, read_run_file(folder), folder, folder, pictures)
     announce(console, 5, "run the winner with the real model on the stand-in, with proofs")
-    code = run_winners(config, folder)
+    code = run_winners(config, folder, console)
     announce(console, 6, f"done: {folder} has traces, tables, pictures, winner and run logs\n")
     show_report(report, console)
     if code != 0:
@@ -139,12 +141,16 @@ def changed(config: DictConfig, **values: Any) -> DictConfig:
     return copy
 
 
-def run_winners(config: DictConfig, folder: Path) -> int:
+def run_winners(config: DictConfig, folder: Path, console: Console) -> int:
     """The winner on the stand-in by the run command, then, where it drafts nothing, the best policy
-    that does; 1 if a proof fails."""
-    codes = [run_winner(config, folder / WINNER_FILE, folder / "run")]
+    that does, and a line if that is the faster; 1 if a proof fails."""
+    plain, drafting = folder / "run", folder / "run_with_draft"
+    codes = [run_winner(config, folder / WINNER_FILE, plain)]
     if (folder / DRAFTING_FILE).exists():
-        codes.append(run_winner(config, folder / DRAFTING_FILE, folder / "run_with_draft"))
+        codes.append(run_winner(config, folder / DRAFTING_FILE, drafting))
+        note = other_order(folder, plain, drafting)
+        if note is not None:
+            console.print(note, highlight=False, soft_wrap=True)
     return max(codes)
 
 

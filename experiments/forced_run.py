@@ -17,6 +17,7 @@ from experiments.policy_choice import PolicyChoice
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.record import SMALL
+from experiments.terminal import terminal
 from experiments.winner import Winner
 from policies.errors import UserError
 from runtime.device import DeviceError
@@ -45,7 +46,7 @@ def run_forced(
     """Run, print figures; keep run log and metrics.json in the folder, made once all keys are
     checked. UserError if the device fails.
     """
-    console = Console()
+    console = terminal()
     choice = forced_choice_of(config, winner)
     check_forced(choice.shape, choice.replay, policy.build(), choice.settings)
     times_of(policy.name, choose_decision(config["decision"]))

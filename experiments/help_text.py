@@ -3,7 +3,11 @@
 So the help cannot drift from the keys: a key without a comment fails a test.
 """
 
+import itertools
 import re
+import shutil
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,7 +15,9 @@ from experiments.commands import COMMANDS, Command
 
 KEY_LINE = re.compile(r"(?:- )?(?P<key>[a-z][\w-]*): *(?P<default>.*?) *(?:# (?P<meaning>.*))?")
 INHERITED = re.compile(r" *- (?P<name>[a-z-]+) *(?:#|$)")
-USAGE = "usage: spac COMMAND [key=value ...]   (the same as python -m experiments COMMAND ...)"
+PIPED = 160  # columns in a pipe
+WIDE = 100  # columns from which long defaults stand beside their meaning
+LEAST_MEANING = 32  # columns that a meaning needs beside its key
 
 
 @dataclass(frozen=True)
@@ -25,16 +31,20 @@ class Key:
 
 def overview() -> str:
     """Text of `spac --help`."""
-    width = max(map(len, COMMANDS))
-    lines = [USAGE, "", "commands:"]
-    lines += [f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS.values()]
-    lines += [
-        "",
+    width, columns = max(map(len, COMMANDS)), shutil.get_terminal_size((PIPED, 24)).columns
+    lines = ["usage: spac COMMAND [key=value ...]", "", "commands:"]
+    for command in COMMANDS.values():
+        first, *rest = textwrap.wrap(command.summary, max(LEAST_MEANING, columns - width - 4))
+        lines.append(f"  {command.name:<{width}}  {first}")
+        lines += [" " * (width + 4) + line for line in rest]
+    notes = [
         "spac COMMAND --help lists the keys of a command with three examples.",
         "A list is a grid inside one job: cache_ratio=[0.1,0.17,0.25] policy=[spac,lru_cpu].",
         "-m turns comma-separated values into one job each: spac compare -m gamma=2,4,8.",
         "sweep=NAME keeps finished cells of spac compare: the same command goes on after a kill.",
+        "python -m experiments COMMAND is the same as spac COMMAND.",
     ]
+    lines += ["", *(line for note in notes for line in textwrap.wrap(note, columns))]
     return "\n".join(lines)
 
 
@@ -42,16 +52,41 @@ def command_help(command: Command) -> str:
     """Text of `spac COMMAND --help`."""
     about, keys = read_config_text(command)
     positional = "".join(f" {word.upper()}" for word in command.positional)
-    rows = [(key.name, key.default, key.meaning) for key in keys]
-    name_width = max((len(name) for name, _, _ in rows), default=0)
-    value_width = min(24, max((len(value) for _, value, _ in rows), default=0))
-    lines = [f"usage: spac {command.name}{positional} [key=value ...]", "", *about, "", "keys:"]
-    for name, value, meaning in rows:
-        if len(value) > value_width:
-            lines.append(f"  {name:<{name_width}}  {value}")
-            name, value = "", ""
-        lines.append(f"  {name:<{name_width}}  {value:<{value_width}}  {meaning}".rstrip())
-    return "\n".join(lines)
+    width = shutil.get_terminal_size((PIPED, 24)).columns
+    lines = [f"usage: spac {command.name}{positional} [key=value ...]", ""]
+    lines += [*flowing(about, width), "", "keys:"]
+    return "\n".join([*lines, *key_lines(keys, width)])
+
+
+def flowing(lines: Sequence[str], width: int) -> list[str]:
+    """Lines of prose joined and broken at `width`; indented ones, the examples, stay whole."""
+    found: list[str] = []
+    for prose, group in itertools.groupby(lines, lambda line: bool(line) and line[0] != " "):
+        text = list(group)
+        found += textwrap.wrap(" ".join(text), width) if prose else text
+    return found
+
+
+def key_lines(keys: Sequence[Key], width: int) -> list[str]:
+    """Name, default and meaning of each key in columns; a meaning that is too long breaks below
+    itself, and begins a line below where `width` leaves it too little room beside."""
+    name_width = max((len(key.name) for key in keys), default=0)
+    longest = 24 if width >= WIDE else 16
+    value_width = min(longest, max((len(key.default) for key in keys), default=0))
+    begin = 2 + name_width + 2 + value_width + 2
+    beside = width - begin >= LEAST_MEANING
+    indent = " " * (begin if beside else 6)
+    lines = []
+    for key in keys:
+        head = f"  {key.name:<{name_width}}  {key.default:<{value_width}}"
+        if beside and len(key.default) <= value_width:
+            text = textwrap.wrap(key.meaning, width - begin) or [""]
+            lines.append(f"{head}  {text.pop(0)}".rstrip())
+        else:
+            text = textwrap.wrap(key.meaning, width - len(indent))
+            lines.append(head.rstrip())
+        lines += [indent + line for line in text]
+    return lines
 
 
 def read_config_text(command: Command) -> tuple[list[str], list[Key]]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -38,22 +39,27 @@ KINDS = {
 }
 
 
-def typical_pass(log: RunLog) -> int:
-    """Index of the pass of median duration outside warm-up, among those that verify drafts if any
-    do: a policy may switch drafting off for most passes."""
-    passes = log.passes[(log.passes["phase"] == DECODE_PHASE) & ~log.passes["warmup"]]
-    if passes.empty:
-        raise UserError("the run log has no decode pass outside warm-up")
-    verifying = passes[passes["gamma"] > 0]
-    passes = passes if verifying.empty else verifying
+def typical_pass(shown: pd.DataFrame) -> int:
+    """Index of the pass of median duration among `shown`, rows of a run log's passes: of those that
+    decode, are no warm-up and verify drafts, as far as there are any. A policy may switch drafting
+    off for most passes. UserError if `shown` is empty."""
+    if shown.empty:
+        raise UserError("the run log has no pass to draw")
+    passes = _if_any(shown, shown["phase"] == DECODE_PHASE)
+    passes = _if_any(passes, ~passes["warmup"])
+    passes = _if_any(passes, passes["gamma"] > 0)
     duration = (passes["end_ns"] - passes["begin_ns"]).to_numpy()
     middle = np.argsort(duration, kind="stable")[len(duration) // 2]
     return int(passes["pass_index"].iloc[middle])
 
 
+def _if_any(passes: pd.DataFrame, wanted: pd.Series) -> pd.DataFrame:
+    return passes[wanted] if wanted.any() else passes
+
+
 def pass_lanes_figure(log: RunLog, pass_index: int | None = None) -> Figure:
     """The three lanes of one pass; the typical one unless told."""
-    index = typical_pass(log) if pass_index is None else pass_index
+    index = typical_pass(log.passes) if pass_index is None else pass_index
     played = log.passes[log.passes["pass_index"] == index].iloc[0]
     begin, end = int(played["begin_ns"]), int(played["end_ns"])
     duration = end - begin

@@ -1,12 +1,14 @@
 """The memory plan of a run: one line before loading, or a table and a verdict instead of it."""
 
 from rich.console import Console
-from rich.table import Table
 
+from experiments.fitted_table import FittedTable
 from experiments.run_choice import RunChoice
+from experiments.text_table import TextRow, TextTable
 from runtime.expert_layout import INT8
-from runtime.memory_plan import MemoryPlan, check_memory, size_text
+from runtime.memory_plan import MemoryPlan, check_memory
 from runtime.run_memory import plan_run
+from traces.size_text import size_text
 
 ONLY = "only"
 
@@ -32,20 +34,17 @@ def show_plan_only(choice: RunChoice, plan: MemoryPlan, console: Console) -> Non
         available, name = device.memory(), device.name
     finally:
         device.close()
-    table = Table("memory", "of", "planned")
-    table.add_column("free now")
     settings, experts = choice.settings, len(choice.facts.moe_layers) * choice.facts.experts
     stored = settings.experts if settings.experts == INT8 else settings.dtype
-    table.add_row(
-        _host(choice), f"{experts} experts, {stored}", size_text(plan.host),
-        size_text(available.host_available),
-    )  # fmt: skip
-    for part, size in named_parts(choice, plan):
-        table.add_row(name, part, size_text(size), "")
-    room = size_text(available.device_available)
-    shared = ", the host's" if available.shared else ""
-    table.add_row(name, "all of it", size_text(plan.device), f"{room}{shared}")
-    console.print(table)
+    free = size_text(available.host_available)
+    room = size_text(available.device_available) + (", the host's" if available.shared else "")
+    rows = [
+        (_host(choice), f"{experts} experts, {stored}", size_text(plan.host), free),
+        *((name, part, size_text(size), "") for part, size in named_parts(choice, plan)),
+        (name, "all of it", size_text(plan.device), room),
+    ]
+    table = TextTable("", ["memory", "of", "planned", "free now"], [TextRow(row) for row in rows])
+    console.print(FittedTable(table, texts=["of"]))
     check_memory(plan, available)
     console.print("it fits; nothing was loaded", highlight=False)
 

@@ -1,29 +1,40 @@
 """`spac policies`: what exists, a line each; with name= source, differences, needs, parameters."""
 
+from collections.abc import Mapping, Sequence
+
 from omegaconf import DictConfig
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from experiments.configuration import as_list, options
-from experiments.policy_choice import choose_policies, policy_notes
+from experiments.fitted_table import FittedTable
+from experiments.policy_choice import PolicyChoice, choose_policies
+from experiments.policy_notes import FAMILIES, family, own_notes, policy_notes, summary
+from experiments.terminal import terminal
+from experiments.text_table import TextRow, TextTable
 from policies.conformance import check_policy
 from policies.errors import UserError
 from simulator.foresight import is_clairvoyant
 
+KEY, WHAT = "key", "what"
+
 
 def run(config: DictConfig) -> int:
     """Print a line for every policy, or all that is known of the named ones."""
-    console = Console()
+    console = terminal()
     if config.check is not None:
         return check(str(config.check), console)
-    if config.name is None:
-        console.print(policy_list())
-        console.print(
-            "* sees the future, simulator only. All about one: spac policies name=spac",
-            style="dim", highlight=False,
-        )  # fmt: skip
+    if config.name is not None:
+        for choice in choose_policies([str(name) for name in as_list(config.name)]):
+            console.print(details(choice))
         return 0
-    console.print(policy_table([str(name) for name in as_list(config.name)]))
+    for name, table in policy_lists().items():
+        console.print(f"{name}: {FAMILIES[name]}", style="bold", highlight=False)
+        console.print(Padding(table, (0, 0, 1, 2)))
+    console.print(
+        "All about one, with its parameters: spac policies name=spac", style="dim", highlight=False
+    )
     return 0
 
 
@@ -38,35 +49,30 @@ def check(name: str, console: Console) -> int:
     return 0
 
 
-def policy_list() -> Table:
-    """One line per policy, for a terminal of 80 columns."""
-    table = Table.grid(padding=(0, 2), expand=True)
-    table.add_column(no_wrap=True, min_width=max(map(len, options("policy"))) + 1)
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    for choice in choose_policies(options("policy")):
-        star = "*" if is_clairvoyant(choice.build()) else ""
-        table.add_row(f"{choice.name}{star}", summary(choice.name))
-    return table
+def policy_lists() -> Mapping[str, Text]:
+    """For each family a line per policy, its name and what it does."""
+    names = options("policy")
+    width = max(map(len, names)) + 2
+    lines: dict[str, list[str]] = {name: [] for name in FAMILIES}
+    for name in names:
+        lines[family(name)].append(f"{name:<{width}}{summary(name)}")
+    return {name: Text("\n".join(those), no_wrap=False) for name, those in lines.items()}
 
 
-def summary(name: str) -> str:
-    """The first sentence of a policy's notes."""
-    text = " ".join(policy_notes(name))
-    return text.split(". ")[0].removesuffix(".")
-
-
-def policy_table(names: list[str]) -> Table:
-    """One row per policy."""
-    table = Table("policy", "what it does, and its source", "needs", "parameters", show_lines=True)
-    for choice in choose_policies(names):
-        policy = choice.build()
-        notes = [] if "." in choice.name else policy_notes(choice.name)
-        if is_clairvoyant(policy):
-            notes.append("Sees the future: simulator only, never wins.")
-        table.add_row(
-            choice.name,
-            "\n".join(notes),
-            ", ".join(sorted(policy.needs)) or "counts only",
-            "\n".join(f"{key}={value}" for key, value in choice.parameters.items()),
-        )
-    return table
+def details(choice: PolicyChoice) -> FittedTable:
+    """All that is known of one policy."""
+    policy = choice.build()
+    shipped = "." not in choice.name
+    notes = policy_notes(choice.name) if shipped else own_notes(choice.target)
+    rows: list[Sequence[str]] = [("what it does" if not row else "", text) for row, text in
+                                 enumerate(notes or ["it has no docstring"])]  # fmt: skip
+    if is_clairvoyant(policy):
+        rows.append(("sees the future", "only the simulator plays it, and it never wins"))
+    rows.append(("needs", ", ".join(sorted(policy.needs)) or "counts only"))
+    parameters = choice.parameters if shipped else policy.parameters()
+    rows += [
+        ("parameters" if not row else "", f"{key}={value}")
+        for row, (key, value) in enumerate(parameters.items())
+    ]
+    content = TextTable(choice.name, [KEY, WHAT], [TextRow(row) for row in rows])
+    return FittedTable(content, texts=[WHAT], bare=True)

@@ -131,13 +131,6 @@ def choose_policies(
     return choices
 
 
-def policy_notes(name: str) -> list[str]:
-    """The comment lines at the top of a policy's file: what it is, source, differences."""
-    lines = (CONF / "policy" / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    notes = itertools.takewhile(lambda line: line.startswith("#"), lines)
-    return [line.removeprefix("#").strip() for line in notes]
-
-
 def _read(name: str) -> tuple[str, dict[str, Any]]:
     """(target, parameters) of a policy name."""
     if "." in name:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.table import Table
-
+from experiments.fitted_table import FittedTable
 from experiments.logical_time import prove_logical_time
+from experiments.text_table import TextRow, TextTable
 from policies.costs import CostTable
 from runtime.device import Device
 from runtime.engine import OffloadedEngine
@@ -104,13 +104,12 @@ def ordered(checker: HazardChecker) -> Proof:
     return Proof("no copy races with a reader", not found, detail)
 
 
-def proofs_table(proofs: Sequence[Proof]) -> Table:
+def proofs_table(proofs: Sequence[Proof]) -> FittedTable:
     """One row per proof."""
-    table = Table("proof", "holds", "about")
-    for proof in proofs:
-        holds = {True: "yes", False: "NO", None: "not tried"}[proof.holds]
-        table.add_row(proof.name, holds, proof.detail)
-    return table
+    holds = {True: "yes", False: "NO", None: "not tried"}
+    rows = [TextRow([one.name, holds[one.holds], one.detail]) for one in proofs]
+    content = TextTable("", ["proof", "holds", "about"], rows)
+    return FittedTable(content, words=["holds"], texts=["about"])
 
 
 def _counted(result: Any) -> str:

@@ -16,6 +16,7 @@ from experiments.configuration import as_list, as_mapping, threads, truth, whole
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import write_run_file
 from experiments.sampling_choice import sampling_from
+from experiments.terminal import terminal
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR, open_draft, open_target
 from runtime.draft_model import DraftModel, open_draft_model
@@ -65,7 +66,7 @@ def record_all(
     folder: Path,
 ) -> None:
     """A trace of each workload, and a line about it."""
-    console = Console()
+    console = terminal()
     for workload, chosen in prompts.items():
         begun = time.perf_counter()
         total = len(chosen) * settings.max_new_tokens

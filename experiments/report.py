@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 from omegaconf import DictConfig
-from rich.console import Console
 
 from experiments.cell import CELL, TPS
 from experiments.configuration import truth
@@ -21,6 +20,7 @@ from experiments.report_page.page import render
 from experiments.report_page.validation_part import read_validation, source_of_validation
 from experiments.run_report import is_run, report_run
 from experiments.tables import read_table, write_table
+from experiments.terminal import terminal
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
@@ -32,7 +32,7 @@ def run(config: DictConfig) -> int:
     """Make the report of `config.folder` anew in a new folder; of a run print the figures."""
     source = Path(config.folder)
     if is_run(source):
-        report_run(source, Console())
+        report_run(source, terminal())
         return 0
     pictures = truth("pictures", config.pictures)
     record, rows = read_run_file(source), read_table(source)
@@ -55,7 +55,7 @@ def run(config: DictConfig) -> int:
         )  # fmt: skip
         write_atomically(folder / PAGE_FILE, render(page).encode())
         paths += [*report.paths, folder / PAGE_FILE]
-        show_report(replace(report, paths=paths), Console())
+        show_report(replace(report, paths=paths), terminal())
     return 0
 
 

@@ -21,6 +21,7 @@ from experiments.provenance import write_run_file
 from experiments.record import SMALL
 from experiments.run_choice import RunChoice, choose_policy, choose_run
 from experiments.run_report import RUNLOG, figures_of
+from experiments.terminal import terminal
 from experiments.winner import read_winner
 from policies.errors import UserError
 from policies.sources import source_hash
@@ -54,7 +55,7 @@ def run(config: DictConfig) -> int:
     refuse_idle(config)
     choice = choose_run(config)
     # Answers alone go to standard output, so that they can be piped on.
-    console = Console(stderr=choice.source != "workload")
+    console = terminal(stderr=choice.source != "workload")
     if choice.facts.hidden < SMALL:
         # A second thread would wait in a spin barrier for longer than it computes.
         torch.set_num_threads(1)

@@ -23,6 +23,7 @@ from experiments.provenance import write_run_file
 from experiments.ranking import sentence, standing
 from experiments.sweep import CELLS, SHARDS, declare, locked, settings_of, sweep_folder
 from experiments.tables import TABLE_NAME, read_table, write_table
+from experiments.terminal import terminal
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -35,7 +36,7 @@ def run_shards(
 ) -> None:
     """Play all jobs of the sweep, each of which keeps its cells, and merge their tables. `complete`
     takes what Hydra composes and adds what bypasses it; `launch` runs the jobs."""
-    console = Console()
+    console = terminal()
     words = [one for one in parse(overrides) if not one.is_hydra_override()]
     combinations = job_words(words)
     configs = [complete(composed(command, one)) for one in combinations]

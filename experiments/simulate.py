@@ -18,6 +18,7 @@ from experiments.outputs import new_folder, removed_if_unused
 from experiments.policy_choice import choose_policies
 from experiments.provenance import write_run_file
 from experiments.setting import settings_from
+from experiments.terminal import terminal
 from experiments.trace_choice import acceptance_from, open_workloads
 from policies.errors import UserError
 from simulator.engines import choose_engine
@@ -30,7 +31,7 @@ GAMMA = 4
 
 def run(config: DictConfig) -> int:
     """Simulate, print, write run log, metrics.json and the picture of a typical pass."""
-    console = Console()
+    console = terminal()
     job = job_from(config)
     refuse_impossible([job])
     with removed_if_unused(new_folder(config.outputs, "simulate")) as folder:
@@ -48,9 +49,7 @@ def _simulate(config: DictConfig, job: Job, folder: Path, console: Console) -> i
     result, best = metrics(log), belady_of_run(log)
     kept = asdict(result) | {"belady_hit_rate_per_window": best}
     write_json(folder / "metrics.json", kept)
-    table = metrics_table(result, f"{job.label} on {job.workload}")
-    table.add_row("belady hit rate per window, copies on demand", f"{best:.1%}")
-    console.print(table)
+    console.print(metrics_table(result, f"{job.label} on {job.workload}", best))
     picture = save_figure(pass_lanes_figure(log), folder / "verify_pass_lanes.png")
     for path in (picture, folder / "metrics.json", folder / RUNLOGS):
         console.print(str(path), highlight=False, soft_wrap=True)

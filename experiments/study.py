@@ -10,6 +10,7 @@ from rich.console import Console
 from experiments.outputs import copy_target
 from experiments.refusals import unknown
 from experiments.studies import cells, formats, paper, theory
+from experiments.terminal import terminal
 from policies.errors import UserError
 
 Study = Callable[[DictConfig, Console], Path]
@@ -28,7 +29,7 @@ def run(config: DictConfig) -> int:
         raise UserError(f"usage: spac study {'|'.join(STUDIES)} [key=value ...]")
     if config.name not in STUDIES:
         raise unknown("study", str(config.name), STUDIES)
-    console, kept = Console(), copy_target("copy_to", config.copy_to)
+    console, kept = terminal(), copy_target("copy_to", config.copy_to)
     folder = STUDIES[config.name](config, console)
     console.print((folder / "findings.md").read_text(encoding="utf-8"), highlight=False)
     if kept is not None:

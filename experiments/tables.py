@@ -4,19 +4,17 @@ import io
 from pathlib import Path
 
 import pandas as pd
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from experiments.cell import HITS_BY_LAYER
+from experiments.fitted_table import FittedTable
 from experiments.ranking_table import ranking_note, ranking_tables
-from experiments.text_table import TextTable
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
 TABLE_NAME = "table"
-RELATIONS = ("best", "reached", "oracle", "hits")  # columns after the workloads
+SPARE = ("hits", "best")  # columns that a narrow terminal can do without
 MANY = 4  # workloads; with more, a terminal of 80 columns has no room for hit rates
 
 
@@ -45,16 +43,7 @@ def read_table(folder: Path, name: str = TABLE_NAME) -> pd.DataFrame:
 def comparison_tables(rows: pd.DataFrame) -> list[RenderableType]:
     """For each setting: TPS of every policy by workload, its relations to best and oracle."""
     hits = rows["workload"].nunique() <= MANY
-    shown: list[RenderableType] = [_on_terminal(one) for one in ranking_tables(rows, hits)]
+    shown: list[RenderableType] = [
+        FittedTable(one, spare=SPARE) for one in ranking_tables(rows, hits)
+    ]
     return [*shown, Text(ranking_note(rows, hits), style="dim")]
-
-
-def _on_terminal(content: TextTable) -> Group:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    name, *columns = content.headings
-    table.add_column(name, no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=column in RELATIONS)
-    for row in content.rows:
-        table.add_row(*row.cells, style="bold" if row.first else None)
-    return Group(Text(content.title, style="bold"), table)

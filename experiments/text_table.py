@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TextRow:
-    """One row; `first`: of the winner, to be set apart."""
+    """One row; `first`: of the winner, to be set apart; `style`: of the terminal alone."""
 
     cells: Sequence[str]
     first: bool = False
+    style: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
-from rich.table import Table
 
 from experiments.configuration import as_list, whole_number
 from experiments.figure_style import save_figure
+from experiments.fitted_table import FittedTable
 from experiments.lanes_figure import pass_lanes_figure, typical_pass
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.perfetto import perfetto_trace
 from experiments.perfetto_span import Span
 from experiments.runlog_choice import runlog_directories
+from experiments.terminal import terminal
+from experiments.text_table import TextRow, TextTable
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.runlog import RunLog, read_runlog
@@ -24,11 +25,11 @@ ALL = "all"
 
 def run(config: DictConfig) -> int:
     """Write the trace and the pictures of `config.runlog`; say where they are."""
-    console = Console()
+    console = terminal()
     directories = runlog_directories([str(path) for path in as_list(config.runlog)])
     logs = [read_runlog(path) for path in directories]
     spans = [span_of(log, config.passes) for log in logs]
-    indices = [pass_of(log, config["pass"]) for log in logs]
+    indices = [pass_of(span, config["pass"]) for span in spans]
     with removed_if_unused(new_folder(config.outputs, "timeline")) as folder:
         write_atomically(folder / TRACE_NAME, perfetto_trace(spans))
         pictures = [
@@ -56,10 +57,11 @@ def span_of(log: RunLog, passes: object) -> Span:
     return Span(log, int(first), int(last))
 
 
-def pass_of(log: RunLog, index: object) -> int:
-    """The pass to draw: the one asked for, else the typical one."""
+def pass_of(span: Span, index: object) -> int:
+    """The pass to draw: the one asked for, else the typical one of those shown."""
+    log = span.log
     if index is None:
-        return typical_pass(log)
+        return typical_pass(span.passes)
     number = whole_number("pass", index)
     if number not in set(log.passes["pass_index"]):
         last = log.passes["pass_index"].max()
@@ -74,14 +76,16 @@ def save_pass(log: RunLog, index: int, folder: Path, number: int) -> list[Path]:
     return [save_figure(figure, folder / f"{stem}{ending}") for ending in (".png", ".pdf")]
 
 
-def span_table(directories: Sequence[Path], spans: Sequence[Span]) -> Table:
+def span_table(directories: Sequence[Path], spans: Sequence[Span]) -> FittedTable:
     """What the trace shows of each run."""
-    table = Table("run log", "run", "passes shown", "of", "ms", "copies")
+    rows = []
     for path, span in zip(directories, spans, strict=True):
         info, last = span.log.info, span.passes["pass_index"].max()
-        table.add_row(
+        cells = [
             str(path), f"{info.policy}, {info.kind}", f"{span.first} to {last}",
             str(len(span.log.passes)), f"{(span.end_ns - span.begin_ns) / 1e6:.2f}",
             str(len(span.copies)),
-        )  # fmt: skip
-    return table
+        ]  # fmt: skip
+        rows.append(TextRow(cells))
+    headings = ["run log", "run", "passes shown", "of", "ms", "copies"]
+    return FittedTable(TextTable("", headings, rows), words=["run"], texts=["run log"])

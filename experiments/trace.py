@@ -8,6 +8,7 @@ from rich.console import Console
 from experiments.configuration import as_list
 from experiments.key_kinds import as_written
 from experiments.refusals import unknown
+from experiments.terminal import terminal
 from experiments.trace_choice import acceptance_from, find_trace, ratios_from, seed_from
 from experiments.trace_exchange import export_layers, import_file
 from experiments.trace_generate import LAWS, generate, shuffle
@@ -27,7 +28,7 @@ def run(config: DictConfig) -> int:
     if config.action not in ACTIONS:
         raise unknown("action", str(config.action), ACTIONS)
     _refuse_idle_keys(config)
-    return ACTIONS[config.action](config, Console())
+    return ACTIONS[config.action](config, terminal())
 
 
 def show_info(config: DictConfig, console: Console) -> int:

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from omegaconf import DictConfig
 from rich.console import Console
-from rich.table import Table
 
 from experiments.benchmarks.caches import OURS, libcachesim
+from experiments.fitted_table import FittedTable
 from experiments.policy_choice import import_anywhere
+from experiments.text_table import TextRow, TextTable
 from experiments.trace_choice import find_trace, ratios_from
 from experiments.trace_model import named_model
 from experiments.trace_tables import info_table
@@ -69,13 +70,13 @@ def export_layers(config: DictConfig, console: Console) -> int:
 
 def hits_table(
     layers: NDArray[np.int64], experts: int, ratios: list[float], files: list[Path]
-) -> Table:
+) -> FittedTable:
     """Hit rates of the requests, int64 [L, n], mean over layers; libCacheSim's own beside them
     where it is installed. Its Belady, like ours here, keeps every miss."""
     installed = importlib.util.find_spec("libcachesim") is not None
     columns = ["cache ratio", "slots a layer", *OURS]
     columns += [f"{name}, libCacheSim" for name in OURS] if installed else []
-    table = Table(*columns, title="hit rates of single requests, one cache per layer")
+    rows = []
     for ratio in ratios:
         capacity = capacity_of(ratio, experts)
         tokens = [np.ascontiguousarray(one[:, None]) for one in layers]
@@ -88,5 +89,7 @@ def hits_table(
                 libcachesim(name, files, capacity, layers.shape[1], 1)[1] / layers.size
                 for name in OURS
             ]
-        table.add_row(f"{ratio:.0%}", str(capacity), *(f"{rate:.2%}" for rate in rates))
-    return table
+        cells = (f"{rate:.2%}" for rate in rates)
+        rows.append(TextRow([f"{ratio:.0%}", str(capacity), *cells]))
+    title = "hit rates of single requests, one cache per layer"
+    return FittedTable(TextTable(title, columns, rows))

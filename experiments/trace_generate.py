@@ -6,10 +6,11 @@ from typing import Any
 
 from omegaconf import DictConfig
 from rich.console import Console
-from rich.table import Table
 
 from experiments.configuration import number, whole_number
+from experiments.fitted_table import FittedTable
 from experiments.refusals import unknown
+from experiments.text_table import TextRow, TextTable
 from experiments.trace_choice import find_trace, seed_from
 from experiments.trace_fit import generate_fitted
 from experiments.trace_model import named_model
@@ -69,12 +70,11 @@ def refuse_other_laws(config: DictConfig, generator: str, own: Sequence[str]) ->
             raise UserError(f"{key}={config[key]}: no parameter of {generator}, which has {listed}")
 
 
-def statistics_table(statistics: Sequence[Statistic]) -> Table:
+def statistics_table(statistics: Sequence[Statistic]) -> FittedTable:
     """What was asked for beside what was measured on the rows written."""
-    table = Table("statistic", "asked for", "measured", title="of the rows written")
-    for one in statistics:
-        table.add_row(one.name, f"{one.asked:.4g}", f"{one.measured:.4g}")
-    return table
+    rows = [TextRow([one.name, f"{one.asked:.4g}", f"{one.measured:.4g}"]) for one in statistics]
+    headings = ["statistic", "asked for", "measured"]
+    return FittedTable(TextTable("of the rows written", headings, rows))
 
 
 def _draw(config: DictConfig, name: str, seed: int) -> tuple[Any, list[Statistic]]:

@@ -1,22 +1,26 @@
 """Terminal tables of a trace: its manifest, its statistics."""
 
-from rich.table import Table
+from collections.abc import Iterable, Sequence
 
+from experiments.fitted_table import FittedTable
+from experiments.text_table import TextRow, TextTable
 from traces.reader import Trace
+from traces.size_text import size_text
 from traces.stats import TraceStats
 
+VALUE = "value"
 
-def info_table(trace: Trace) -> Table:
+
+def info_table(trace: Trace) -> FittedTable:
     """What was recorded, from what, by whom."""
     manifest, model = trace.manifest, trace.manifest.model
     kind = f"{manifest.kind} (approximate)" if manifest.kind == "text" else manifest.kind
-    table = Table(title=f"trace {trace.path}", show_header=False)
-    for name, value in (
+    facts = (
         ("kind", kind),
         ("workload", manifest.workload),
         ("model", model.name),
         ("shape", f"{model.layers} layers x {model.experts} experts, top-{model.top_k}"),
-        ("bytes per expert", f"{model.expert_bytes:,}"),
+        ("size of an expert", f"{size_text(model.expert_bytes)} ({model.expert_bytes:,} bytes)"),
         ("draft", manifest.draft or "none"),
         ("largest gamma", str(manifest.gamma_max)),
         ("sampling", f"{manifest.sampling.mode}, T = {manifest.sampling.temperature}, "
@@ -27,23 +31,21 @@ def info_table(trace: Trace) -> Table:
         ("recorder", manifest.recorder),
         ("digest", trace.digest),
         *manifest.notes.items(),
-    ):  # fmt: skip
-        table.add_row(name, value)
-    return table
+    )  # fmt: skip
+    return _facts_table(f"trace {trace.path}", facts)
 
 
-def stats_tables(stats: TraceStats) -> list[Table]:
+def stats_tables(stats: TraceStats) -> list[FittedTable]:
     """Counts, windows with acceptance, cache hit rates."""
     tables = [_counts(stats), _windows(stats), _caches(stats)]
     return [*tables, _window_caches(stats)] if stats.window_caches else tables
 
 
-def _counts(stats: TraceStats) -> Table:
-    table = Table(title=f"{stats.workload}: {stats.kind} trace", show_header=False)
+def _counts(stats: TraceStats) -> FittedTable:
     mean = sum(stats.entropy) / len(stats.entropy) if stats.entropy else float("nan")
     within = stats.entropy_within_request
     mean_within = sum(within) / len(within) if within else float("nan")
-    for name, value in (
+    facts = (
         ("requests", str(stats.requests)),
         ("prompt tokens", str(stats.prompt_tokens)),
         ("committed tokens", str(stats.tokens)),
@@ -51,55 +53,62 @@ def _counts(stats: TraceStats) -> Table:
         ("router entropy (1 = uniform)", f"{mean:.2f}"),
         ("router entropy within a request", f"{mean_within:.2f}"),
         ("repeated 4-grams", f"{stats.repeated_4grams:.1%}"),
-    ):
-        table.add_row(name, value)
-    return table
+    )
+    return _facts_table(f"{stats.workload}: {stats.kind} trace", facts)
 
 
-def _windows(stats: TraceStats) -> Table:
+def _windows(stats: TraceStats) -> FittedTable:
     approximate = any(window.approximate for window in stats.windows) or stats.kind == "text"
-    table = Table(
-        "gamma", "distinct experts per layer", "tokens per pass",
-        "accepted / (accepted + rejected)", "accepted / proposed",
-        title="verify windows" + (" (approximate: text trace)" if approximate else ""),
-    )  # fmt: skip
     passes = {one.gamma: one for one in stats.passes}
     windows = {one.gamma: one for one in stats.windows}
+    rows = []
     for gamma in sorted(passes.keys() | windows.keys()):
         distinct = f"{windows[gamma].distinct_experts:.1f}" if gamma in windows else "-"
         played = passes.get(gamma)
-        table.add_row(
+        cells = [
             str(gamma),
             distinct,
             f"{played.tokens_per_pass:.2f}" if played else "-",
             f"{played.acceptance_reached:.2f}" if played else "-",
             f"{played.acceptance_proposed:.2f}" if played else "-",
-        )
-    return table
+        ]
+        rows.append(cells)
+    title = "verify windows" + (" (approximate: text trace)" if approximate else "")
+    headings = ["gamma", "distinct experts per layer", "tokens per pass",
+                "acceptance, reached", "acceptance, proposed"]  # fmt: skip
+    return _table(title, headings, rows)
 
 
-def _caches(stats: TraceStats) -> Table:
-    table = Table(
-        "cache ratio", "LRU", "Belady", "LRU, shuffled", "Belady, shuffled",
-        title="hit rates per token, one cache per layer, one row at a time",
-    )  # fmt: skip
+def _caches(stats: TraceStats) -> FittedTable:
+    rows = []
     for cache in stats.caches:
-        table.add_row(
-            f"{cache.ratio:.0%}",
-            *(f"{share:.1%}" for share in
-              (cache.lru, cache.belady, cache.lru_shuffled, cache.belady_shuffled)),
-        )  # fmt: skip
-    return table
+        rates = (cache.lru, cache.belady, cache.lru_shuffled, cache.belady_shuffled)
+        rows.append([f"{cache.ratio:.0%}", *(f"{rate:.1%}" for rate in rates)])
+    title = "hit rates per token, one cache per layer, one row at a time"
+    headings = ["cache ratio", "LRU", "Belady", "LRU, shuffled", "Belady, shuffled"]
+    return _table(title, headings, rows)
 
 
-def _window_caches(stats: TraceStats) -> Table:
-    table = Table(
-        "gamma", "cache ratio", "LRU, access", "Belady, access", "LRU, window", "Belady, window",
-        title="hit rates of passes, one cache per layer: of single accesses, where a row finds "
-              "what an earlier row loaded, and of windows, whose experts are needed at once",
-    )  # fmt: skip
+def _window_caches(stats: TraceStats) -> FittedTable:
+    rows = []
     for one in stats.window_caches:
         hits = one.hits
         rates = (hits.lru_access, hits.belady_access, hits.lru_window, hits.belady_window)
-        table.add_row(str(one.gamma), f"{one.ratio:.0%}", *(f"{rate:.1%}" for rate in rates))
-    return table
+        rows.append([str(one.gamma), f"{one.ratio:.0%}", *(f"{rate:.1%}" for rate in rates)])
+    title = (
+        "hit rates of passes, one cache per layer: of single accesses, where a row finds what an "
+        "earlier row loaded, and of windows, whose experts are needed at once"
+    )
+    headings = ["gamma", "cache ratio", "LRU, access", "Belady, access", "LRU, window",
+                "Belady, window"]  # fmt: skip
+    return _table(title, headings, rows)
+
+
+def _facts_table(title: str, facts: Iterable[tuple[str, str]]) -> FittedTable:
+    """Names and values, without headings."""
+    content = TextTable(title, ["", VALUE], [TextRow(fact) for fact in facts])
+    return FittedTable(content, texts=[VALUE], bare=True)
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> FittedTable:
+    return FittedTable(TextTable(title, headings, [TextRow(row) for row in rows]))

@@ -17,6 +17,7 @@ from experiments.policy_file import PolicyFile, write_policy
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.sweep import declare, locked, named_folder, settings_of
+from experiments.terminal import terminal
 from experiments.tuning_figure import Curve, sensitivity_figure
 from experiments.tuning_outcome import Outcome, outcome_table, verdict, write_trials
 from experiments.tuning_runs import gain, speeds_of
@@ -33,7 +34,7 @@ PICTURE = "sensitivity.png"
 
 def run(config: DictConfig) -> int:
     """Search, then write study, trials, policy and picture; print table and verdict."""
-    console = Console()
+    console = terminal()
     pruner, trials = check_pruner(config.pruner), whole_number("trials", config.trials)
     pictures = truth("pictures", config.pictures)
     if trials < 1:

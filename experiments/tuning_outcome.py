@@ -7,10 +7,10 @@ from typing import Any
 
 import optuna
 import pandas as pd
-from rich import box
-from rich.table import Table
 
+from experiments.fitted_table import FittedTable
 from experiments.tables import write_table
+from experiments.text_table import TextRow, TextTable
 from experiments.tuning_runs import Scene, Speeds, gain
 from experiments.tuning_study import finished
 
@@ -54,8 +54,8 @@ def verdict(outcome: Outcome) -> str:
     return f"Tuned: {found}."
 
 
-def outcome_table(outcome: Outcome) -> Table:
-    """Tokens per second by trace and side, and the tuned values in the caption."""
+def outcome_table(outcome: Outcome) -> FittedTable:
+    """Tokens per second by trace and side, and the tuned values in the note."""
     scene = outcome.scene
     default = {**scene.choice.parameters, "gamma": scene.setting.gamma}
     changed = [
@@ -63,12 +63,7 @@ def outcome_table(outcome: Outcome) -> Table:
         for key, value in outcome.values.items()
         if value != default[key]
     ]
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title="tokens per second", title_justify="left",
-        caption=", ".join(changed) or "the default is the fastest", caption_justify="left",
-    )  # fmt: skip
-    for column in ("requests", "trace", "counted", "default", "tuned", "gain"):
-        table.add_column(column, justify="left" if column in ("requests", "trace") else "right")
+    rows = []
     sides = (
         ("fit", scene.fit, outcome.fit_base, outcome.fit_tuned, outcome.gain_on_fit),
         ("held out", scene.held_out, outcome.held_base, outcome.held_tuned,
@@ -76,15 +71,18 @@ def outcome_table(outcome: Outcome) -> Table:
     )  # fmt: skip
     for title, side, base, tuned, mean in sides:
         for name, old, new in zip(side.names, base, tuned, strict=True):
-            table.add_row(
+            cells = [
                 title, name, str(len(new)), f"{old[-1]:.1f}", f"{new[-1]:.1f}",
                 f"{new[-1] / old[-1] - 1:+.1%}",
-            )  # fmt: skip
-        table.add_row(
-            title, "mean", str(side.counted), "", "", f"{mean:+.1%}", style="bold",
-            end_section=True,
-        )  # fmt: skip
-    return table
+            ]  # fmt: skip
+            rows.append(TextRow(cells))
+        cells = [title, "mean", str(side.counted), "", "", f"{mean:+.1%}"]
+        rows.append(TextRow(cells, style="bold"))
+    headings = ["requests", "trace", "counted", "default", "tuned", "gain"]
+    return FittedTable(
+        TextTable("tokens per second", headings, rows), words=["trace"], spare=["counted"],
+        note=", ".join(changed) or "the default is the fastest",
+    )  # fmt: skip
 
 
 def write_trials(folder: Path, study: optuna.Study) -> Path:

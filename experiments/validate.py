@@ -9,7 +9,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from experiments.calibrate import choose_measured, effort_from, keep, measure
+from experiments.calibrate import choose_measured, effort_from, keep, measure, show_notes
 from experiments.commands import CONF
 from experiments.configuration import as_list, as_mapping, positive, threads, whole_number
 from experiments.figure_style import save_figure
@@ -19,6 +19,7 @@ from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import RUN_FILE, write_run_file
 from experiments.tables import write_table
+from experiments.terminal import terminal
 from experiments.validation import PADDED, UNPADDED, Validation, ticks, validate_table
 from experiments.validation_figure import validation_figure
 from experiments.validation_report import validation_table, verdicts
@@ -37,7 +38,7 @@ def run(config: DictConfig) -> int:
 
     A missed goal is a finding and no failure: the exit code is 0.
     """
-    console = Console()
+    console = terminal()
     torch.set_num_threads(threads(config["threads"]))
     policies = choose_policies(
         [str(name) for name in as_list(config["policy"])], as_mapping(config["overrides"])
@@ -137,6 +138,7 @@ def _validate(
             rehearsed = _calibrated(OmegaConf.merge(config, {"requests": 1}))  # type: ignore[arg-type]
             found = measure(model, calibrated, effort_from(config, calibrated), console)
             hardware = keep(found, calibrated, folder)
+            show_notes(found, console)
             goal = STANDIN_GOAL if device_kind(choice.device_name)[0] == STANDIN else GPU_GOAL
         count = ticks(len(policies), repeats, rehearsed is not None)
         with progress_bar(console, f"validate, {clock}", count) as advance:

@@ -3,46 +3,43 @@
 import os
 from collections.abc import Sequence
 
-from rich import box
-from rich.table import Table
-
+from experiments.fitted_table import FittedTable
+from experiments.text_table import TextRow, TextTable
 from experiments.validation import PADDED, Validation
+from traces.size_text import size_text
 
 CORES = os.cpu_count() or 1
 HITS_GOAL, BYTES_GOAL = 0.5, 0.01  # points; relative
 
 
-def validation_table(result: Validation) -> Table:
+def validation_table(result: Validation) -> FittedTable:
     """One row per policy, fastest first."""
     slow = "; seconds of the padded clock" if result.name == PADDED else ""
-    table = Table(
-        title=f"{result.name}: {result.note}{slow}", box=box.SIMPLE_HEAD, pad_edge=False,
-        collapse_padding=True, title_justify="left", caption_justify="left",
-    )  # fmt: skip
-    table.add_column("policy", no_wrap=True)
-    for heading in ("pred s", "real s", "error%", "noise", "hits%", "+/-", "MB", "+/-%",
-                    "stall s"):  # fmt: skip
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = []
     for one in sorted(result.agreements, key=lambda each: each.measured_seconds):
-        table.add_row(
+        cells = [
             one.policy,
-            f"{one.predicted_seconds:.2f}",
-            f"{one.measured_seconds:.2f}",
-            f"{100 * one.error:+.1f}",
-            f"{100 * one.noise:.1f}" if one.repeats > 1 else "?",
-            f"{100 * one.measured_hit_rate:.1f}",
+            f"{one.predicted_seconds:.2f} s",
+            f"{one.measured_seconds:.2f} s",
+            f"{one.error:+.1%}",
+            f"{one.noise:.1%}" if one.repeats > 1 else "?",
+            f"{one.measured_hit_rate:.1%}",
             f"{one.hit_difference:+.1f}",
-            f"{one.measured_bytes / 1e6:.0f}",
-            f"{100 * one.bytes_difference:+.1f}",
-            f"{one.predicted_stall_seconds:.1f}/{one.measured_stall_seconds:.1f}",
-        )
-    table.caption = (
-        "pred, real: predicted, measured; noise: half the spread of "
-        f"{result.agreements[0].repeats} runs, ? after one; hits of "
-        "active experts and MB copied are the measured ones, beside them how much that is above "
-        "the prediction, in points and in %; stall of both lanes: predicted/measured"
+            size_text(one.measured_bytes),
+            f"{one.bytes_difference:+.1%}",
+            f"{one.predicted_stall_seconds:.1f}/{one.measured_stall_seconds:.1f} s",
+        ]
+        rows.append(TextRow(cells))
+    note = (
+        "noise: half the spread of "
+        f"{result.agreements[0].repeats} runs, ? after one; hits of active experts and what was "
+        "copied are the measured ones, beside them how much that is above the prediction, in "
+        "points and in %; stalls, waits of both lanes: predicted/measured"
     )
-    return table
+    headings = ["policy", "predicted", "measured", "error", "noise", "hits", "points", "copied",
+                "above", "stalls"]  # fmt: skip
+    content = TextTable(f"{result.name}: {result.note}{slow}", headings, rows)
+    return FittedTable(content, spare=["stalls", "points", "above", "noise"], note=note)
 
 
 def verdicts(result: Validation) -> list[str]:

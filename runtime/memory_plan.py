@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from policies.errors import UserError
 from runtime.device import Memory
 from runtime.expert_layout import ExpertLayout
+from traces.size_text import size_text
 
 GIB = 2**30
 WASTE_ALLOWED = 1.01  # of the bytes asked for
@@ -104,8 +105,3 @@ def _remedy(plan: MemoryPlan, excess: int) -> str:
         context = (plan.kv - excess) // plan.kv_token_bytes
         remedies += [f"lower context to {context} tokens"] if context >= 1 else []
     return " or ".join(remedies) or "use a smaller target or draft, dtype=bfloat16, or experts=int8"
-
-
-def size_text(size: int) -> str:
-    """Bytes for people: GiB, or MiB below a tenth of one."""
-    return f"{size / GIB:.2f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"

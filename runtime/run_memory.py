@@ -10,9 +10,10 @@ from policies.errors import UserError
 from runtime.checkpoints import CheckpointFacts, open_draft, torch_dtype
 from runtime.engine_settings import EngineSettings
 from runtime.expert_layout import layout_of
-from runtime.memory_plan import MemoryPlan, plan_memory, size_text
+from runtime.memory_plan import MemoryPlan, plan_memory
 from runtime.ngram_draft import NGRAM
 from runtime.weight_files import stored_tensors
+from traces.size_text import size_text
 
 
 def plan_run(

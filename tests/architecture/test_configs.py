@@ -9,7 +9,8 @@ from experiments.commands import COMMANDS, CONF, Command
 from experiments.configuration import compose_config, options
 from experiments.decision_file import choose_decision
 from experiments.help_text import examples, read_config_text
-from experiments.policy_choice import choose_policies, policy_notes
+from experiments.policy_choice import choose_policies
+from experiments.policy_notes import FAMILIES, family, policy_notes, summary
 from experiments.tuning_space import space_of
 from policies.api import NEEDS
 from simulator.draft_profile import draft_profile
@@ -58,7 +59,7 @@ def test_every_policy_builds_and_names_itself(name: str) -> None:
     (choice,) = choose_policies([name])
     policy = choice.build()
     assert policy.needs <= set(NEEDS)
-    assert policy_notes(name)
+    assert policy_notes(name) and len(summary(name)) <= 53 and family(name) in FAMILIES
 
 
 @pytest.mark.parametrize("name", group("hardware"))

@@ -92,6 +92,11 @@ def test_each_command_of_the_tour_runs(command, folder):
         assert written.read_text().strip()
 
 
+def test_the_tour_leaves_nothing_outside_outputs(folder):
+    """Beside the folder itself stands only what the fixture put there."""
+    assert {path.name for path in folder.iterdir()} <= {"policies", "bin", "outputs"}
+
+
 def test_the_printed_results_are_those_of_the_committed_table():
     rows = pd.read_csv(RESULTS / "table.csv")
     assert between_markers(README) == results_section(rows)

@@ -30,6 +30,7 @@ addEventListener("load", () => {{
   document.body.dataset.found = JSON.stringify({{
     width: root.clientWidth, content: Math.max(root.scrollWidth, page.body.scrollWidth),
     wide: boxes.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.ariaLabel),
+    hints: [...page.querySelectorAll(".hint")].filter(one => one.offsetHeight > 0).length,
     images: images.length, drawn: images.filter(one => one.naturalWidth > 0).length,
     styled: page.defaultView.getComputedStyle(page.querySelector(".scroll")).overflowX,
     text: parseFloat(page.defaultView.getComputedStyle(page.querySelector("p")).fontSize),
@@ -41,11 +42,13 @@ addEventListener("load", () => {{
 @dataclass(frozen=True)
 class Layout:
     """CSS pixels: of the window and of what lies in it. `wide`: names of the boxes that scroll by
-    themselves; `drawn`: images that were decoded; `text`: size of ordinary text."""
+    themselves; `hints`: lines on the screen that say so; `drawn`: images that were
+    decoded; `text`: size of ordinary text."""
 
     width: int
     content: int
     wide: list[str]
+    hints: int
     images: int
     drawn: int
     styled: str

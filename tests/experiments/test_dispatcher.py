@@ -8,6 +8,8 @@ import pytest
 
 from experiments.commands import COMMANDS
 from experiments.configuration import compose_config, options
+from experiments.help_text import read_config_text
+from experiments.policy_notes import FAMILIES, summary
 from tests.experiments.conftest import Spac
 
 HEAVY = ("torch", "numba", "pandas", "hydra", "omegaconf", "numpy", "pyarrow", "matplotlib", "rich")
@@ -76,14 +78,22 @@ def test_policies_are_a_line_each_in_eighty_columns(
     spac: Spac, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = spac("policies").out.splitlines()
+    shown = spac("policies").out
+    lines = shown.splitlines()
     names = options("policy")
-    assert len(lines) <= len(names) + 3 and max(map(len, lines)) <= 80
-    for name, line in zip(names, lines, strict=False):
-        assert line.split()[0].rstrip("*") == name and len(line.split()) > 3
-    assert next(line for line in lines if line.startswith("belady")).startswith("belady*")
+    assert len(lines) <= len(names) + 3 * len(FAMILIES) and max(map(len, lines)) <= 80
+    for name in names:
+        (line,) = (line for line in lines if line.split()[:1] == [name])
+        assert line.strip().endswith(summary(name))
+    assert "belady" in shown.partition("bounds: see the future")[2] and "\u2026" not in shown
     details = spac("policies", "name=spac").out
     assert "2603.09983" in details and "levels=5" in details
+
+
+def test_a_policy_of_the_user_is_told_by_its_docstring(spac: Spac) -> None:
+    shown = " ".join(spac("policies", "name=policies.template.MyPolicy").out.split())
+    assert "Every expert has a score that fades from pass to pass" in shown
+    assert "fade=0.9" in shown and "counts only" in shown
 
 
 def test_multirun_runs_one_job_per_value(spac: Spac) -> None:
@@ -113,3 +123,20 @@ def test_a_prompt_is_taken_as_it_is() -> None:
     config = compose_config(COMMANDS["run"], [f"prompt={text}", "gamma=2"])
     assert config.prompt == text and config.gamma == 2
     assert compose_config(COMMANDS["run"], ["prompt=null"]).prompt is None
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_the_terminal(
+    name: str, width: int, spac: Spac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    about, keys = read_config_text(COMMANDS[name])
+    shown = spac(name, "--help").out
+    words = " ".join(shown.split())
+    for key in keys:
+        assert " ".join(key.meaning.split()) in words
+    for line in shown.splitlines():  # commands are copied, and defaults are one word
+        whole = line.strip() in map(str.strip, about) or any(key.default in line for key in keys)
+        assert len(line) <= width or (whole and line.startswith("  "))
+    assert all(len(line) <= width for line in spac("--help").out.splitlines())

@@ -34,12 +34,12 @@ def log(dense_trace: Path) -> RunLog:
 
 
 def test_typical_pass_is_counted_and_decoding(log: RunLog) -> None:
-    row = log.passes.set_index("pass_index").loc[typical_pass(log)]
+    row = log.passes.set_index("pass_index").loc[typical_pass(log.passes)]
     assert row["phase"] == 1 and not row["warmup"]
 
 
 def test_title_repeats_the_busy_shares(log: RunLog) -> None:
-    index = typical_pass(log)
+    index = typical_pass(log.passes)
     row = log.passes.set_index("pass_index").loc[index]
     cpu = sum(one.end_ns - one.begin_ns for one in pass_lanes(log, index) if one.lane == "cpu")
     share = cpu / (row["end_ns"] - row["begin_ns"])
@@ -56,7 +56,7 @@ def test_waiting_for_copies_is_not_called_busy(dense_trace: Path) -> None:
         draft_profile(content("draft", "qwen3-4b-fp8")), 8, trace_layers=replay.model.layers,
     )  # fmt: skip
     log = simulate(replay, lru_fetch(), costs, SimulationSettings(gamma=2, slots=9))
-    index = typical_pass(log)
+    index = typical_pass(log.passes)
     row = log.passes.set_index("pass_index").loc[index]
     layers = log.layers[log.layers["pass_index"] == index]
     experts = int(layers["gpu_busy_ns"].sum())
@@ -72,7 +72,7 @@ def test_waiting_for_copies_is_not_called_busy(dense_trace: Path) -> None:
 
 
 def test_spans_lie_inside_the_pass(log: RunLog) -> None:
-    index = typical_pass(log)
+    index = typical_pass(log.passes)
     row = log.passes.set_index("pass_index").loc[index]
     (axes,) = pass_lanes_figure(log, index).axes
     left, right = axes.get_xlim()

@@ -1,13 +1,17 @@
 """`spac simulate`: metrics on the terminal, run log and picture on disk, grids refused."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from experiments.metric_words import GROUPS
+from experiments.metrics_table import shown
 from tests.experiments.conftest import Spac
-from traces.metrics import metrics
+from traces.metrics import Metrics, metrics
 from traces.runlog import read_runlog
+from traces.size_text import size_text
 
 SMALL = ("model=trace", "draft=pair", "cache_ratio=0.25", "gamma=2")
 
@@ -19,7 +23,9 @@ def test_metrics_are_those_of_the_run_log(spac: Spac, dense_trace: Path) -> None
     kept = json.loads((folder / "metrics.json").read_text())
     (directory,) = (folder / "runlogs").iterdir()
     assert kept["tokens_per_second"] == metrics(read_runlog(directory)).tokens_per_second
-    assert f"{kept['tokens_per_second']:.3f}" in outcome.out
+    assert f" {shown('tokens_per_second', kept['tokens_per_second'])} " in outcome.out
+    assert f" {size_text(kept['bytes_copied'])} " in outcome.out
+    assert "waits for a copy or for the CPU's experts" in outcome.out
     assert (folder / "verify_pass_lanes.png").is_file()
 
 
@@ -52,3 +58,28 @@ def test_text_trace_is_marked(spac: Spac, text_trace: Path) -> None:
     outcome = spac("simulate", f"trace={text_trace}", "acceptance=[0.9,0.5]", *SMALL)
     assert outcome.code == 0, outcome.err
     assert "approximate: text trace" in outcome.out
+
+
+def test_every_figure_has_a_name_and_a_meaning() -> None:
+    named = [name for group in GROUPS for name in group]
+    assert {*named, "approximate"} == {field.name for field in fields(Metrics)}
+    assert len(named) == len(set(named))
+    assert all(len(meaning) <= 44 for group in GROUPS for _, meaning in group.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("bytes_copied", 2_670_723_072, "2.49 GiB"),
+        ("bytes_demand", 0, "0.00 MiB"),
+        ("decode_seconds", 0.447964, "448 ms"),
+        ("decode_seconds", 12.3456, "12.35 s"),
+        ("mean_layer_decision_seconds", 0.0000251, "0.0251 ms"),
+        ("share_gpu", 0.498, "49.8%"),
+        ("committed_tokens", 12345, "12,345"),
+        ("mean_gamma", float("nan"), "-"),
+        ("tokens_per_second", 1234.56, "1,234.6"),
+    ],
+)
+def test_figures_have_units(name: str, value: float, text: str) -> None:
+    assert shown(name, value) == text

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from experiments.lanes_figure import typical_pass
 from experiments.perfetto_counters import steps
 from experiments.perfetto_span import stacked
 from simulator.timeline import Interval, pass_lanes
@@ -197,3 +198,18 @@ def test_steps_of_open_intervals() -> None:
 
     found = steps(pd.Series([0, 5, 5]), pd.Series([10, 5, 12]))
     assert found.to_dict() == {0: 1, 5: 2, 10: 1, 12: 0}
+
+
+def test_the_picture_is_of_a_pass_that_is_shown(spac: Spac, simulated: RunLog) -> None:
+    typical = typical_pass(simulated.passes)
+    for first in (0, len(simulated.passes) - 3):
+        last = first + 2
+        assert not first <= typical <= last, "the run's typical pass lies outside"
+        assert spac("timeline", f"passes={first}:{last}").code == 0
+        (picture,) = LATEST.glob("*.png")
+        assert first <= int(picture.stem.rsplit("-", 1)[1]) <= last
+
+
+def test_a_span_without_decoding_is_drawn_all_the_same(spac: Spac, simulated: RunLog) -> None:
+    assert spac("timeline", "passes=0:0").code == 0
+    assert [path.stem for path in LATEST.glob("*.png")] == ["1-binary_prefetch-pass-0"]

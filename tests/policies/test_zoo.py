@@ -2,7 +2,8 @@
 
 import pytest
 
-from experiments.policy_choice import choose_policies, policy_notes
+from experiments.policy_choice import choose_policies
+from experiments.policy_notes import policy_notes
 from policies.composed import ComposedPolicy
 from policies.zoo import ZOO
 
