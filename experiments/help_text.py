@@ -34,7 +34,7 @@ def overview() -> str:
     width, columns = max(map(len, COMMANDS)), shutil.get_terminal_size((PIPED, 24)).columns
     lines = ["usage: spac COMMAND [key=value ...]", "", "commands:"]
     for command in COMMANDS.values():
-        first, *rest = textwrap.wrap(command.summary, max(LEAST_MEANING, columns - width - 4))
+        first, *rest = wrapped(command.summary, max(LEAST_MEANING, columns - width - 4))
         lines.append(f"  {command.name:<{width}}  {first}")
         lines += [" " * (width + 4) + line for line in rest]
     notes = [
@@ -44,7 +44,7 @@ def overview() -> str:
         "sweep=NAME keeps finished cells of spac compare: the same command goes on after a kill.",
         "python -m experiments COMMAND is the same as spac COMMAND.",
     ]
-    lines += ["", *(line for note in notes for line in textwrap.wrap(note, columns))]
+    lines += ["", *(line for note in notes for line in wrapped(note, columns))]
     return "\n".join(lines)
 
 
@@ -58,12 +58,17 @@ def command_help(command: Command) -> str:
     return "\n".join([*lines, *key_lines(keys, width)])
 
 
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most `width`; words, hyphens and all, stay whole to be copied."""
+    return textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
+
+
 def flowing(lines: Sequence[str], width: int) -> list[str]:
     """Lines of prose joined and broken at `width`; indented ones, the examples, stay whole."""
     found: list[str] = []
     for prose, group in itertools.groupby(lines, lambda line: bool(line) and line[0] != " "):
         text = list(group)
-        found += textwrap.wrap(" ".join(text), width) if prose else text
+        found += wrapped(" ".join(text), width) if prose else text
     return found
 
 
@@ -80,10 +85,10 @@ def key_lines(keys: Sequence[Key], width: int) -> list[str]:
     for key in keys:
         head = f"  {key.name:<{name_width}}  {key.default:<{value_width}}"
         if beside and len(key.default) <= value_width:
-            text = textwrap.wrap(key.meaning, width - begin) or [""]
+            text = wrapped(key.meaning, width - begin) or [""]
             lines.append(f"{head}  {text.pop(0)}".rstrip())
         else:
-            text = textwrap.wrap(key.meaning, width - len(indent))
+            text = wrapped(key.meaning, width - len(indent))
             lines.append(head.rstrip())
         lines += [indent + line for line in text]
     return lines
