@@ -10,7 +10,11 @@ from policies.errors import UserError
 from tests.experiments.conftest import Spac
 
 CASES = {
-    "demo": ("experiments.demo.record_fresh", "demo", ()),
+    "demo": (
+        "experiments.demo.record_fresh",
+        "demo",
+        ("policy=lru_cpu", "sweep_gammas=[2]", "gamma=2"),
+    ),
     "compare": ("experiments.compare.play_all", "compare", ("policy=lru_cpu", "pictures=false")),
     "bench": ("experiments.bench.measure", "bench", ("size=small", "policy=lru_cpu")),
     "record": ("experiments.record.record", "record", ("requests=1", "max_new_tokens=2")),
