@@ -20,7 +20,7 @@ CASES = {
     "record": ("experiments.record.record", "record", ("requests=1", "max_new_tokens=2")),
     "tune": ("experiments.tune.open_study", "tune", ("policy=lfu_cpu", "requests=3")),
     "study theory": ("experiments.studies.theory.measure_information", "study", ("data=null",)),
-    "study paper": ("experiments.studies.paper.predict", "study", ()),
+    "study paper": ("experiments.studies.paper.write_fitted", "study", ()),
     "study formats": ("experiments.studies.formats.format_errors", "study", ()),
 }
 
