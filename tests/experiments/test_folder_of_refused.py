@@ -18,8 +18,12 @@ CASES = {
     "compare": ("experiments.compare.play_all", "compare", ("policy=lru_cpu", "pictures=false")),
     "bench": ("experiments.bench.measure", "bench", ("size=small", "policy=lru_cpu")),
     "record": ("experiments.record.record", "record", ("requests=1", "max_new_tokens=2")),
-    "tune": ("experiments.tune.open_study", "tune", ("policy=lfu_cpu", "requests=3")),
-    "study theory": ("experiments.studies.theory.measure_information", "study", ("data=null",)),
+    "tune": ("experiments.tune.open_study", "tune", ("policy=lfu_cpu", "requests=5", "trace=code")),
+    "study theory": (
+        "experiments.studies.theory.measure_information",
+        "study",
+        ("data=null", "trace=code", "requests=2"),
+    ),
     "study paper": ("experiments.studies.paper.write_fitted", "study", ()),
     "study formats": ("experiments.studies.formats.format_errors", "study", ()),
 }
@@ -41,9 +45,7 @@ def test_a_refusal_after_the_folder_was_made_takes_it_away(
     step, place, words = CASES[case]
     outputs, seen = tmp_path / "outputs" / place, list[str]()
     monkeypatch.setattr(step, refusing(outputs, seen))
-    small = [] if case in ("bench", "record", "study paper", "study formats") else [
-        f"trace={dense_trace}"
-    ]  # fmt: skip
+    small = [f"trace={dense_trace}"] if case in ("demo", "compare") else []
     assert spac(*case.split(), *small, *words).error == "no more room on the disk"
     assert seen == ["1"], "the folder was there when the step was refused"
     assert list(outputs.iterdir()) == []
