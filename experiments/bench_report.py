@@ -27,6 +27,31 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def goals_table(result: dict[str, Any]) -> str:
+    """The measures that have a goal, as a short table; what must not differ, as a sentence."""
+    host = result["host"]
+    lines = [
+        f"As last measured on {host['cpu']}, {host['cores']} cores, at a load average of "
+        f"{host['load_average'][0]:.1f}; ratios are of one run.",
+        "",
+        "| section | what | measured | goal |",
+        "|---|---|---:|---:|",
+    ]
+    differing = []
+    for record in result["measures"]:
+        one = Measure(**{key: value for key, value in record.items() if key != "met"})
+        if one.goal == 0 and not one.met:
+            differing.append(f"{one.what}: {shown_value(one)}")
+        elif one.goal:
+            cells = (one.section, one.what, shown_value(one), shown_goal(one))
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += [f"| {name} | left out: {why} | | |" for name, why in result["left_out"].items()]
+    equal = (
+        "Hits, optima of the integer programs and tables of grids are those of their references."
+    )
+    return "\n".join([*lines, "", f"Differing: {'; '.join(differing)}." if differing else equal])
+
+
 def shown_value(one: Measure) -> str:
     """Three digits and the unit."""
     number = f"{one.value:,.0f}" if abs(one.value) >= 100 else f"{one.value:.3g}"

@@ -1,8 +1,8 @@
 """The README's tables and picture: `python -m experiments.readme [FOLDER]`, from `make readme`.
 
 FOLDER, a comparison, gives table.csv and the picture, kept in experiments/results/readme/.
-The parts of README.md between markers are rewritten from what is kept: the results, and the last
-validation. A test plays some of the rows again and compares.
+The parts of README.md between markers are rewritten from what is kept: the results, the last
+validation and the last bench. A test plays some of the rows again and compares.
 """
 
 import sys
@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.bench_report import goals_table
 from experiments.possible import (
     HIGH,
     SHARE_HIGH,
@@ -29,7 +30,8 @@ from traces.strict_json import read_json
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "experiments" / "results" / "readme"
 VALIDATION = ROOT / "experiments" / "results" / "validation" / "validation.json"
-RESULTS_PART, VALIDATION_PART = "results", "validation"
+BENCH = ROOT / "experiments" / "results" / "bench" / "bench.json"
+RESULTS_PART, VALIDATION_PART, BENCH_PART = "results", "validation", "bench"
 PICTURE = "tps_by_policy.png"
 KEPT = ("table.csv", PICTURE)
 
@@ -121,6 +123,8 @@ def main(folder: Path | None) -> int:
     text = with_section(readme.read_text(encoding="utf-8"), RESULTS_PART, section_of(source))
     validation = validation_section(read_json(VALIDATION, "spac validate writes such a file"))
     text = with_section(text, VALIDATION_PART, validation)
+    bench = goals_table(read_json(BENCH, "spac bench copy_to= writes such a file"))
+    text = with_section(text, BENCH_PART, bench)
     if folder is not None:
         files = {name: (folder / name).read_bytes() for name in KEPT}
         RESULTS.mkdir(parents=True, exist_ok=True)

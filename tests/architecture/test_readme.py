@@ -10,9 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from experiments.bench_report import goals_table
 from experiments.commands import COMMANDS
 from experiments.configuration import options
 from experiments.readme import (
+    BENCH,
+    BENCH_PART,
     RESULTS,
     ROOT,
     VALIDATION,
@@ -107,10 +110,26 @@ def test_the_printed_validation_is_the_committed_one():
     assert between_markers(README, VALIDATION_PART) == validation_section(clocks)
 
 
+def test_the_printed_speeds_are_those_of_the_committed_bench():
+    result = json.loads(BENCH.read_text())
+    assert between_markers(README, BENCH_PART) == goals_table(result)
+    assert result["size"] == "full"
+    assert not result["left_out"]
+
+
+def test_what_is_said_of_the_cells_holds_for_their_table():
+    """All but one: the row on our policy, in words."""
+    cells = pd.read_csv(ROOT / "experiments" / "results" / "cells" / "table.csv")
+    assert "In every cell held out" in README
+    assert (cells["ratio"] >= 0.99).all()
+    assert "in all but one if they get the best window" in README
+    assert (cells["ratio_tuned"] < 0.99).sum() == 1
+
+
 def test_no_other_number_is_a_measurement():
     """Percentages and factors stand in the generated parts only, but for the setting's 17 %."""
     prose = README
-    for part in ("results", VALIDATION_PART):
+    for part in ("results", VALIDATION_PART, BENCH_PART):
         prose = prose.replace(between_markers(README, part), "")
     assert re.findall(r"[\d.]+ ?%|\b[\d.]+ times\b", prose) == ["17 %"]
 
