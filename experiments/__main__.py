@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -58,6 +59,9 @@ def program() -> NoReturn:
     with contextlib.suppress(BrokenPipeError):  # the reader of a pipe has seen enough
         sys.stdout.flush()
         sys.stderr.flush()
+    # In the order of Python's own end: pools stop their processes with the threads, and only then
+    # may exit handlers wait for those processes.
+    threading._shutdown()
     atexit._run_exitfuncs()
     os._exit(code)
 

@@ -140,3 +140,20 @@ def test_help_fits_the_terminal(
         whole = line.strip() in map(str.strip, about) or any(key.default in line for key in keys)
         assert len(line) <= width or (whole and line.startswith("  "))
     assert all(len(line) <= width for line in spac("--help").out.splitlines())
+
+
+def test_the_end_does_not_wait_for_idle_processes_of_a_pool() -> None:
+    """Those of joblib stay for five minutes, unless they are told of the end."""
+    program = (
+        "import sys\n"
+        "from joblib.externals.loky import get_reusable_executor\n"
+        "from experiments.__main__ import program\n"
+        "if __name__ == '__main__':\n"
+        "    get_reusable_executor(1, timeout=300).submit(abs, 1).result()\n"
+        "    sys.argv = ['spac', '--help']\n"
+        "    program()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "usage: spac" in done.stdout
