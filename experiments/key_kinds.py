@@ -45,7 +45,9 @@ TEXT = Kind(
     lambda value: isinstance(value, str) and value != "",
     "must be a text, not empty; in a list numbers need quotes",
 )
-MAPPING = Kind(lambda value: isinstance(value, dict), "expected keys with values")
+MAPPING = Kind(
+    lambda value: isinstance(value, dict), "expected keys with values, each as NAME.KEY=VALUE"
+)
 TEXT_OR_FALSE = Kind(lambda value: value is False or TEXT.fits(value), "must be a folder or false")
 
 NAMES = {
@@ -114,7 +116,8 @@ def check_values(command: Command, config: DictConfig) -> None:
         value = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
         kind = kind_of(command, key.name)
         if value is None and not takes_null(key):
-            raise UserError(f"{key.name}=null: give a value: {key.meaning}")
+            given = "its keys, each as NAME.KEY=VALUE" if kind is MAPPING else "a value"
+            raise UserError(f"{key.name}=null: give {given}: {key.meaning}")
         if value is None or kind is None:
             continue
         for one in _single(command, key, value):

@@ -24,7 +24,7 @@ RUN_ONLY = pytest.mark.parametrize(
         (["proofs=3"], "proofs=3: must be true or false"),
         (["outputs=null"], "outputs=null: give a value"),
         (["hardware=null"], "hardware=null: name one of"),
-        (["model@x=3"], "must be a string or a list"),
+        (["model@x=3"], "model@x=3: name one of deepseek"),
     ],
 )
 
@@ -65,7 +65,7 @@ def test_a_forced_run_that_cannot_be_is_refused_before_its_folder(
     ("words", "expected"),
     [
         (["threads=0"], "threads=0: must be at least 1"),
-        (["rows=[]"], "rows=[]: give numbers"),
+        (["rows=[]"], "rows=[]: name at least one"),
         (["rows=[0]"], "rows=0: must be at least 1"),
         (["repeats=0"], "repeats=0: must be at least 1"),
         (["passes=0"], "passes=0: must be at least 1"),
@@ -82,7 +82,7 @@ def test_a_measurement_of_nothing(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["clock=[]"], "clock=[]: name padded, unpadded or both"),
+        (["clock=[]"], "clock=[]: name at least one: padded | unpadded"),
         (["calibration_trace=nowhere"], "unknown trace 'nowhere'"),
         (["padded_requests=0"], "requests=0: must be at least 1"),
         (["policy=[spac,belady]"], "only the simulator"),
@@ -98,7 +98,7 @@ def test_a_validation_that_cannot_be(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["workload=null"], "names none"),
+        (["workload=null"], "workload=null: give a value"),
         (["gamma=x"], "gamma=x: not a whole number"),
         (["max_new_tokens=1.5"], "max_new_tokens=1.5: not a whole number"),
         (["requests=x"], "requests=x: not a whole number"),

@@ -87,7 +87,7 @@ def test_a_winner_is_run_as_it_won(
         "cache_ratio=null", "proofs=false",
     )  # fmt: skip
     shown = capsys.readouterr().out
-    for word in ("tokens per second", "hit rate per expert", "bytes copied"):
+    for word in ("tokens per second", "hit rate", "copied to VRAM"):
         assert word in shown
     log = read_runlog(folder / "runlog")
     assert code == 0
@@ -198,7 +198,7 @@ def test_nothing_to_read_is_refused_before_anything_is_made(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["policy=[spac,lru_cpu]"], "one policy"),
+        (["policy=[spac,lru_cpu]"], "one value here, no list"),
         (["policy=belady"], "only the simulator"),
         (["max_new_tokens=1"], "2 or more"),
         (["cache_ratio=1.5"], "cache_ratio=1.5"),
@@ -215,7 +215,7 @@ def test_nothing_to_read_is_refused_before_anything_is_made(
         (["sampling.top_p=2"], "top_p=2"),
         (["sampling.mode=greedy", "sampling.top_k=5"], "sampling.mode=greedy"),
         (["stop=['']"], "not empty"),
-        (["stop=[3]"], "must be texts"),
+        (["stop=[3]"], "must be a text"),
         (["max_new_tokens=600"], "do not fit the model's 512 positions"),
     ],
 )

@@ -20,7 +20,7 @@ LINES = "request,position,layer,experts\n" + "".join(
 def numbers(text: str, row: str) -> list[float]:
     """The numbers of the table's row that begins with `row`."""
     (line,) = [line for line in text.splitlines() if row in line]
-    return [float(one) for one in re.findall(r"-?\d+\.?\d*(?=\s*%?\s*│)", line.split(row)[1])]
+    return [float(one) for one in re.findall(r"-?\d+\.?\d*(?=%?(?:\s|$))", line.split(row)[1])]
 
 
 def test_generate_shows_what_came_out(spac: Spac) -> None:
