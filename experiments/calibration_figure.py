@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.figure_style import COLOURS, MARKERS
+from experiments.figure_style import COLOURS, MARKERS, make_logarithmic
 from runtime.calibrate_link import ALONE, LOADED
 from runtime.calibration import Calibration
 from runtime.calibration_points import Point
@@ -32,9 +32,8 @@ def calibration_figure(calibration: Calibration) -> Figure:
     left, right = figure.subplots(1, 2)
     for place, curve in enumerate((ALONE, LOADED)):
         _draw(left, calibration.curve(curve), curve, place)
-    left.set_xscale("log", base=2)
-    left.set_yscale("log")
-    left.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    make_logarithmic(left.xaxis, base=2)
+    make_logarithmic(left.yaxis)
     left.set_xlabel("bytes of one copy")
     left.xaxis.set_major_formatter(lambda value, _: _bytes(value))
     left.set_ylabel("time of one copy (ms)")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from traces.atomic import write_atomically
 
@@ -55,6 +57,17 @@ def new_figure(title: str, width: float = 9.0, height: float = 4.5) -> tuple[Fig
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
     return figure, axes
+
+
+def make_logarithmic(axis: Axis, base: int = 10) -> None:
+    """A logarithmic axis whose marks are plain numbers: matplotlib's own are formulas, which our
+    files do not typeset. On base 10 the marks are 1, 2, 5, 10, ..."""
+    subdivisions = (1.0, 2.0, 5.0) if base == 10 else (1.0,)
+    scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+    scale("log", base=base)
+    axis.set_major_locator(LogLocator(base=base, subs=subdivisions))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def new_title(figure: Figure, title: str, width: float) -> None:

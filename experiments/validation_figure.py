@@ -15,7 +15,7 @@ def validation_figure(result: Validation) -> Figure:
     shown = sorted(result.agreements, key=lambda one: one.measured_seconds)
     mean = sum(abs(one.error) for one in shown) / len(shown)
     figure, axes = new_figure(
-        f"{result.name.capitalize()} clock: times are predicted within {mean:.1%} in the mean, "
+        f"{result.name.capitalize()} clock: predicted within {mean:.1%} in the mean, "
         f"{abs(result.worst.error):.1%} at worst ({result.worst.policy}); Kendall tau "
         f"{tau_words(result)}",
         width=9.0,

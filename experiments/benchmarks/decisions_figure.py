@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.decision_file import DecisionFile
-from experiments.figure_style import COLOURS, new_figure
+from experiments.figure_style import COLOURS, make_logarithmic, new_figure
 
 US = 1e3
 
@@ -27,9 +27,9 @@ def decisions_figure(times: DecisionFile) -> Figure:
     axes.plot(tails, places, "D", color=COLOURS[0], markersize=5, label="99 of 100 are faster")
     axes.set_yticks(places, [name for name, _ in order], fontsize=8)
     axes.set_ylim(len(order) - 0.5, -0.5)
-    axes.set_xscale("log")
+    make_logarithmic(axes.xaxis)
     axes.set_xlabel("time of one decision, microseconds (logarithmic)")
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.8)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right")  # the slow ones are at the bottom
     return figure
