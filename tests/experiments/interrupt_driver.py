@@ -82,4 +82,5 @@ def rounds(pair: Path, count: int, seed: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # even if started in the background
     print("\nRESULT " + json.dumps(rounds(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

@@ -1,9 +1,20 @@
 """Ctrl-C that a library hides or loses still ends a command with one line and code 130."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 from experiments.commands import Command
 from experiments.launch import launch
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Tests may be run as a background job, from which the shell keeps Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("way", ["failing_clean_up", "other_error", "refused", "dropped"])
@@ -21,3 +32,13 @@ def test_without_ctrl_c_a_fault_of_ours_is_raised(monkeypatch: pytest.MonkeyPatc
     command = Command("policies", "tests.experiments.hidden_interrupt", "fails")
     with pytest.raises(ZeroDivisionError):
         launch(command, [])
+
+
+def test_a_job_in_the_background_ignores_ctrl_c_as_its_shell_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HIDDEN_BY", "other_error")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = Command("policies", "tests.experiments.hidden_interrupt", "is not interrupted")
+    assert launch(command, []) == 0
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -203,9 +203,15 @@ def counted(number):
     return table[number - 1]
 
 
+def counted_without_arrays(number):
+    """Another function: numba keeps compiled ones by name, whatever their options."""
+    table = np.zeros(number, np.int64)
+    return table[number - 1]
+
+
 def test_a_kernel_that_says_so_makes_no_arrays() -> None:
     with pytest.raises(NumbaError, match=r"Only accept returning of array|NRT required"):
-        kernel(allocates=False)(counted)(3)
+        kernel(allocates=False)(counted_without_arrays)(3)
     assert kernel(counted)(3) == 2
 
 
