@@ -1,7 +1,9 @@
 """Every test draws the same numbers wherever and in whatever order it runs."""
 
 import random
+import signal
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -21,3 +23,12 @@ def seeded_draws() -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works in tests and in what they start, even if they run as a background job, from
+    which the shell keeps it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

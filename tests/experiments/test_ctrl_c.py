@@ -1,20 +1,11 @@
 """Ctrl-C that a library hides or loses still ends a command with one line and code 130."""
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from experiments.commands import Command
 from experiments.launch import launch
-
-
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """Tests may be run as a background job, from which the shell keeps Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("way", ["failing_clean_up", "other_error", "refused", "dropped"])
