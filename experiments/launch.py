@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 
 from omegaconf import DictConfig
 
+from experiments import script
 from experiments.commands import Command
 from experiments.configuration import compose_config
 from experiments.ctrl_c import CtrlC
 from experiments.multirun import run_jobs
 from experiments.refusals import REFUSED, one_line
-from experiments.script import mendable
 
 MULTIRUN_FLAGS = ("-m", "--multirun")
-REFUSAL_CODE = 2
-INTERRUPT_CODE = 130
 
 
 def launch(command: Command, words: Sequence[str]) -> int:
@@ -28,9 +26,9 @@ def launch(command: Command, words: Sequence[str]) -> int:
             config = compose_config(command, words)
             return task(command)(config)
         except KeyboardInterrupt:
-            return tell_interruption()
+            return script.tell_interruption()
         except Exception as error:
-            return tell_interruption() if ctrl_c.raised else tell_refusal(error, command)
+            return script.tell_interruption() if ctrl_c.raised else tell_refusal(error, command)
 
 
 def tell_refusal(error: Exception, command: Command) -> int:
@@ -38,18 +36,12 @@ def tell_refusal(error: Exception, command: Command) -> int:
     if isinstance(error, REFUSED):
         said = one_line(error, command)
     else:
-        known = mendable(error)
+        known = script.mendable(error)
         if known is None:
             raise error
         said = known
     print(f"error: {said}", file=sys.stderr)
-    return REFUSAL_CODE
-
-
-def tell_interruption() -> int:
-    """Say that Ctrl-C ended the command; its exit code."""
-    print("interrupted: what was finished is kept", file=sys.stderr)
-    return INTERRUPT_CODE
+    return script.REFUSED
 
 
 def task(command: Command) -> Callable[[DictConfig], int]:

@@ -4,7 +4,7 @@ import copy
 import importlib
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -45,16 +45,7 @@ class PolicyChoice:
 
     def build(self) -> Any:
         """A fresh policy: each run gets its own."""
-        module, _, function = self.target.rpartition(".")
-        try:
-            # Hydra's instantiate looks names up as attributes, where a function may hide the module
-            # of the same name.
-            make = getattr(import_anywhere(module), function)
-        except Exception as error:  # the module is the user's own and may do anything
-            said = f"{type(error).__name__}: {error}"
-            raise UserError(f"policy {self.name}: cannot import {self.target} ({said})") from error
-        if not callable(make):
-            raise UserError(f"policy {self.name}: {self.target} is no class or function")
+        make = named_function(self.target, f"policy {self.name}")
         try:
             policy = make(**self.parameters)
         except (TypeError, ValueError, AttributeError) as error:
@@ -71,6 +62,22 @@ class PolicyChoice:
 def _members(policy: object) -> Sequence[str]:
     """What a policy must have: one made of parts has no callbacks, its session composes them."""
     return COMMON if isinstance(policy, ComposedPolicy) else (*COMMON, *CALLBACKS)
+
+
+def named_function(target: str, of: str) -> Callable[..., Any]:
+    """The class or function with the import path `target`; UserError, which begins with `of`. Not
+    Hydra's instantiate: it looks names up as attributes, where a function may hide the module of
+    the same name."""
+    module, _, name = target.rpartition(".")
+    try:
+        found = getattr(import_anywhere(module), name)
+    except Exception as error:  # the module is the user's own and may do anything
+        said = f"{type(error).__name__}: {error}"
+        raise UserError(f"{of}: cannot import {target} ({said})") from error
+    if not callable(found):
+        raise UserError(f"{of}: {target} is no class or function")
+    function: Callable[..., Any] = found
+    return function
 
 
 def import_anywhere(module: str) -> ModuleType:

@@ -4,7 +4,7 @@ import inspect
 import itertools
 
 from experiments.commands import CONF
-from experiments.policy_choice import import_anywhere
+from experiments.policy_choice import named_function
 
 FAMILY = "Family: "
 FAMILIES = {
@@ -36,8 +36,7 @@ def family(name: str) -> str:
 
 def own_notes(target: str) -> list[str]:
     """The paragraphs of the docstring of a class or function, by its import path."""
-    module, _, name = target.rpartition(".")
-    text = inspect.getdoc(getattr(import_anywhere(module), name)) or ""
+    text = inspect.getdoc(named_function(target, f"name={target}")) or ""
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 
 

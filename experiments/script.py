@@ -42,8 +42,7 @@ def run_script(main: Callable[[], int]) -> int:
     try:
         return main()
     except KeyboardInterrupt:
-        print("interrupted: what was finished is kept", file=sys.stderr)
-        return INTERRUPTED
+        return tell_interruption()
     except BrokenPipeError:
         leave_pipe()
         return PIPE_CLOSED
@@ -53,6 +52,12 @@ def run_script(main: Callable[[], int]) -> int:
             raise
         print(f"error: {' '.join(said.split())}", file=sys.stderr)
         return REFUSED
+
+
+def tell_interruption() -> int:
+    """Say that Ctrl-C ended the program; its exit code."""
+    print("interrupted: what was finished is kept", file=sys.stderr)
+    return INTERRUPTED
 
 
 def mendable(error: Exception) -> str | None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from experiments.benchmarks.caches import OURS, libcachesim
 from experiments.fitted_table import FittedTable
-from experiments.policy_choice import import_anywhere
+from experiments.policy_choice import named_function
 from experiments.text_table import TextRow, TextTable
 from experiments.trace_choice import find_trace, ratios_from
 from experiments.trace_model import named_model
@@ -35,15 +35,7 @@ def import_file(config: DictConfig, console: Console) -> int:
 
 def own_importer(name: str) -> Importer:
     """The importer whose function has the import path `name`."""
-    module, _, function = name.rpartition(".")
-    try:
-        read = getattr(import_anywhere(module), function)
-    except Exception as error:  # the module is the user's own and may do anything
-        said = f"{type(error).__name__}: {error}"
-        raise UserError(f"format={name}: cannot be imported ({said})") from error
-    if not callable(read):
-        raise UserError(f"format={name}: is no function of a file that returns a Routing")
-    return Importer(read)
+    return Importer(named_function(name, f"format={name}"))
 
 
 def export_layers(config: DictConfig, console: Console) -> int:

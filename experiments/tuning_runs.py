@@ -1,6 +1,6 @@
 """Runs of a search: one set of parameters on one side, fit or held out, of every trace."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,9 +97,3 @@ def gain(speeds: Speeds, base: Speeds) -> float:
         mine[-1] / other[len(mine) - 1] for mine, other in zip(speeds, base, strict=False) if mine
     ]
     return sum(ratios) / len(ratios)
-
-
-def gains_by_trace(side: Side, speeds: Speeds, base: Speeds) -> Iterator[tuple[str, float, float]]:
-    """(trace, tokens per second, the same of `base`) over all counted requests."""
-    for name, mine, other in zip(side.names, speeds, base, strict=True):
-        yield name, mine[-1], other[-1]

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -24,6 +25,7 @@ from experiments.validation import PADDED, UNPADDED, Validation, ticks, validate
 from experiments.validation_figure import validation_figure
 from experiments.validation_report import validation_table, verdicts
 from policies.errors import UserError
+from runtime.calibrate_mixed import MIXTURES
 from runtime.devices import STANDIN, device_kind
 from runtime.forced_engine import check_forced
 from simulator.hardware import hardware_profile
@@ -79,8 +81,6 @@ def clocks(config: DictConfig) -> list[str]:
     if config["clock"] is None:
         return [PADDED, UNPADDED] if on_standin else [UNPADDED]
     chosen = [str(name) for name in as_list(config["clock"])]
-    if not chosen:
-        raise UserError(f"clock=[]: name {PADDED}, {UNPADDED} or both")
     for name in chosen:
         if name not in (PADDED, UNPADDED):
             raise UserError(f"clock={name}: must be {PADDED} or {UNPADDED}")
@@ -132,21 +132,34 @@ def _validate(
         with console.status("building the model"):
             model = choice.build(device)
         console.print(f"{clock}: {choice.note()}; {model.note}", highlight=False, soft_wrap=True)
-        hardware, goal, rehearsed = choice.hardware, None, None
+        hardware, goal, rehearsed, seen = choice.hardware, None, None, list[str]()
         if clock == UNPADDED:
             calibrated = _calibrated(config)
             rehearsed = _calibrated(OmegaConf.merge(config, {"requests": 1}))  # type: ignore[arg-type]
             found = measure(model, calibrated, effort_from(config, calibrated), console)
             hardware = keep(found, calibrated, folder)
             show_notes(found, console)
+            seen = _seen(choice, calibrated, policies)
             goal = STANDIN_GOAL if device_kind(choice.device_name)[0] == STANDIN else GPU_GOAL
         count = ticks(len(policies), repeats, rehearsed is not None)
         with progress_bar(console, f"validate, {clock}", count) as advance:
-            return validate_table(
+            result = validate_table(
                 clock, choice, model, policies, hardware, repeats, goal, seed, advance, rehearsed
             )
+        return replace(result, seen=seen)
     finally:
         device.close()
+
+
+def _seen(
+    choice: ForcedChoice, calibrated: ForcedChoice, policies: Sequence[PolicyChoice]
+) -> list[str]:
+    """What the calibration plays of what is to be predicted."""
+    traces = [choice.workload, calibrated.workload]
+    same = traces[0].trace.digest == traces[1].trace.digest
+    return [f"trace {one.name}" for one in traces[:1] if same] + [
+        f"policy {one.name}" for one in policies if one.name in MIXTURES
+    ]
 
 
 def _tell(result: Validation, console: Console) -> None:

@@ -39,7 +39,8 @@ class Logical:
 @dataclass(frozen=True)
 class Validation:
     """`name`: padded or unpadded; `goal`: error that is aimed at, None where only order and overlap
-    are tested; `load`: the machine's load average meanwhile, which shows who else was at work.
+    are tested; `load`: the machine's load average meanwhile, which shows who else was at work;
+    `seen`: what the calibration has used as well, so that predicting it is no test.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Validation:
     logical: Mapping[str, Logical]
     goal: float | None
     load: float = 0.0
+    seen: Sequence[str] = ()
 
     @property
     def tau(self) -> float | None:

@@ -61,6 +61,11 @@ def verdicts(result: Validation) -> list[str]:
     if result.goal is not None:
         missed = [one.policy for one in result.agreements if abs(one.error) > result.goal]
         lines.append(f"{result.name}: {_goal(f'error at most {result.goal:.0%}', missed)}")
+    if result.seen:
+        lines.append(
+            f"{result.name}: not held out, the calibration has used it too: "
+            f"{', '.join(result.seen)}"
+        )
     hits = [one.policy for one in result.agreements if abs(one.hit_difference) > HITS_GOAL]
     size = [one.policy for one in result.agreements if abs(one.bytes_difference) > BYTES_GOAL]
     lines.append(f"{result.name}: {_goal(f'live hits within {HITS_GOAL} points', hits)}")

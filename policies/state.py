@@ -87,8 +87,8 @@ class State(NamedTuple):
     activation (-1: never); evicted int64 [layers, experts]: pass of the last eviction (-1: never);
     tau, quota int64 [layers] (quota -1: one global pool); clock int64 [CLOCK_SIZE]; measured
     float64 [MEASURED_SIZE]; window float64 [5, WINDOW_SIZE]; parameters float64 [PARTS,
-    PARAMETERS]; levels int64 [4, 66]: scratch of the balancer. flat_utility, flat_stamp: views of
-    utility and stamp by flat key. utility_version int64 [layers]: bumped by whoever changes
+    PARAMETERS]; levels int64 [4, 66]: scratch of the balancer. flat_utility: a view of utility
+    by flat key. utility_version int64 [layers]: bumped by whoever changes
     utilities of a layer, for what is computed from them once and kept.
 
     Empty unless a part keeps them: library float32 [requests, layers, experts]: activations of past
@@ -135,7 +135,6 @@ class State(NamedTuple):
     counts_to_come: npt.NDArray[np.uint8]
     next_use: npt.NDArray[np.int32]
     flat_utility: npt.NDArray[np.float64]
-    flat_stamp: npt.NDArray[np.int64]
     utility_version: npt.NDArray[np.int64]
 
 
@@ -179,6 +178,5 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         counts_to_come=np.zeros((0, layers, experts), np.uint8),
         next_use=np.zeros((0, layers, experts), np.int32),
         flat_utility=utility.reshape(-1),
-        flat_stamp=stamp.reshape(-1),
         utility_version=np.zeros(layers, np.int64),
     )

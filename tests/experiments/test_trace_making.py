@@ -135,9 +135,12 @@ def test_export_shows_the_hits(spac: Spac, text_trace: Path) -> None:
 @pytest.mark.parametrize(
     "name,said",
     [
-        ("nowhere.read", "format=nowhere.read: cannot be imported (ModuleNotFoundError"),
-        ("own_format.raed", "format=own_format.raed: cannot be imported (AttributeError"),
-        ("own_format.NAMES", "format=own_format.NAMES: is no function"),
+        ("nowhere.read", "format=nowhere.read: cannot import nowhere.read (ModuleNotFoundError"),
+        (
+            "own_format.raed",
+            "format=own_format.raed: cannot import own_format.raed (AttributeError",
+        ),
+        ("own_format.NAMES", "format=own_format.NAMES: own_format.NAMES is no class or function"),
         ("own_format.nothing", "format own_format.nothing: it returned NoneType"),
         ("own_format.broken", "no 'seq' in this own_format.broken file"),
     ],

@@ -19,7 +19,7 @@ from traces.report_json import write_json
 torch.set_num_threads(1)
 SMALL = (
     "model=trace", "gamma=2", "rows=[1,2,4]", "repeats=2", "passes=1", "runs=2", "requests=2",
-    "slow_motion=1", "policy=[all_cpu,lru_fetch]",
+    "slow_motion=1", "policy=[all_cpu,lru_cpu]",
 )  # fmt: skip
 
 
@@ -33,10 +33,12 @@ def test_both_clocks_are_compared(spac: Spac, dense_trace: Path) -> None:
         assert f"{clock}: logical time: hits and bytes exact: met by all" in outcome.out
         assert f"{clock}: Kendall tau" in outcome.out
     assert "unpadded: error at most 15%" in outcome.out
+    (told,) = [line for line in outcome.out.splitlines() if "not held out" in line]
+    assert told.startswith("unpadded:") and told.endswith("too: trace synthetic, policy lru_cpu")
     folder = Path("outputs/validate/latest")
     rows = pd.read_parquet(folder / "table.parquet")
     assert rows.groupby("table")["policy"].apply(list).to_dict() == {
-        "padded": ["all_cpu", "lru_fetch"], "unpadded": ["all_cpu", "lru_fetch"],
+        "padded": ["all_cpu", "lru_cpu"], "unpadded": ["all_cpu", "lru_cpu"],
     }  # fmt: skip
     assert rows["logical_exact"].all() and (rows["measured_seconds"] > 0).all()
     # A padded clock can only be late: what it measures is at least what it was told to take.
@@ -78,7 +80,7 @@ def test_what_was_measured_is_told_even_if_it_cannot_be_kept(
     assert outcome.code != 0 and "No space left" in outcome.err
     assert "padded: logical time: hits and bytes exact: met by all" in outcome.out
     data = json.loads(Path("outputs/validate/latest/validation.json").read_text())
-    assert [row["policy"] for row in data[0]["policies"]] == ["all_cpu", "lru_fetch"]
+    assert [row["policy"] for row in data[0]["policies"]] == ["all_cpu", "lru_cpu"]
 
 
 def one(policy: str, predicted: float, measured: float, hits: float = 0.5) -> Agreement:
