@@ -86,7 +86,8 @@ def import_anywhere(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
+        # Not what the module itself imports. A folder of the first name may lie on the path too.
+        if not f"{module}.".startswith(f"{error.name}."):
             raise
     here = str(Path.cwd())
     sys.path.append(here)

@@ -1,11 +1,12 @@
 """Policies by name, with parameters, grids of parameters, and policies of a user's own."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.policy_choice import choose_policies
+from experiments.policy_choice import choose_policies, named_function
 from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from policies.zoo.lru_cpu import lru_cpu
@@ -72,3 +73,21 @@ def test_a_grid_over_a_parameter_of_a_class_of_ones_own() -> None:
     own = [dict(one.parameters) for one in found if one.name.endswith("PlainLru")]
     assert own == [{"fade": 0.5}, {"fade": 0.9}]
     assert [one.name for one in found][-1] == "lru_cpu"
+
+
+def test_a_folder_of_the_same_name_on_the_path_does_not_hide_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `outputs/` of a checkout does where another folder is the working directory."""
+    (tmp_path / "checkout" / "made_here").mkdir(parents=True)
+    own = tmp_path / "work" / "made_here" / "own.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("def read():\n    return 7\n")
+    (own.parent / "broken.py").write_text("import no_such_dependency\n")
+    monkeypatch.syspath_prepend(tmp_path / "checkout")
+    monkeypatch.chdir(tmp_path / "work")
+    assert named_function("made_here.own.read", "format")() == 7
+    with pytest.raises(UserError, match="No module named 'no_such_dependency'"):
+        named_function("made_here.broken.read", "format")
+    with pytest.raises(UserError, match="No module named 'made_here.absent'"):
+        named_function("made_here.absent.read", "format")
