@@ -8,21 +8,15 @@ import platform
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from policies.api import NEEDS
 from policies.costs import CostTable
 from policies.errors import UserError
-from runtime.calibrate_layers import (
-    Bench,
-    contention,
-    held_up,
-    layer_parts,
-    per_expert_ns,
-)
+from runtime.calibrate_compared import measure_differences, measure_held_up
+from runtime.calibrate_layers import Bench, layer_parts, per_expert_ns
 from runtime.calibrate_link import ALONE, LOADED, copy_sizes, measure_link
 from runtime.calibrate_mixed import MIXTURES, Alone, fixed_times, levelled, measure_mixed
 from runtime.calibration import Calibration
@@ -36,9 +30,6 @@ from traces.replay import Replay
 from traces.runlog import RunLog
 
 Tick = Callable[[str], None]
-CONTEXT = 1024
-PAUSE_NS = 500_000  # longer than a decision, so that noise does not hide it
-PAUSED_PASSES = 16
 
 
 @dataclass(frozen=True)
@@ -83,10 +74,10 @@ def calibrate(
     )
     logs = _uniform_runs(bench, effort, order, tick)
     middle = effort.rows[len(effort.rows) // 2]
-    share = _held_up(bench, middle)
+    share = measure_held_up(bench, middle)
     tick("decision after a join")
     points, times = _curves(copies, logs, effort, share)
-    more = _differences(bench, logs, middle, share, tick)
+    more = measure_differences(bench, logs["cpu", middle], middle, share, tick)
     found, levels = measure_mixed(
         bench, mixed, effort.gamma, Alone(effort.rows, times | more, share), tick
     )
@@ -167,46 +158,6 @@ def _curves(
     ]
     times["dense_ns"], fitted = fit_rows(dense)
     return points + fitted, times
-
-
-def _differences(
-    bench: Bench, logs: dict[Key, RunLog], rows: int, share: float, tick: Tick
-) -> dict[str, int | tuple[int, ...]]:
-    """What shows only by comparing two runs: contention, context, prices of observations."""
-    alone = logs["cpu", rows]
-    work = float(np.median(alone.layers["cpu_busy_ns"]))
-    busy = bench.uniform(CalibrationPolicy("cpu", traffic=True), rows)
-    tick("contention")
-    far = bench.uniform(CalibrationPolicy("cpu"), rows, context=64 + CONTEXT)
-    tick("context")
-    base = _before_decision(alone)
-    prices = []
-    for need in NEEDS:
-        if need == "draft_tokens":  # the host knows them anyway
-            prices.append(0)
-            continue
-        asked = bench.uniform(CalibrationPolicy("cpu", needs=(need,)), rows)
-        prices.append(max(0, round(_before_decision(asked) - base)))
-        tick(f"price of {need}")
-    dense = [float(np.median(layer_parts(log, share)["dense"])) for log in (alone, far)]
-    return {
-        "contention": contention(work, busy) or 1024,
-        "context_ns_per_1024": max(0, round(dense[1] - dense[0])),
-        "needs_ns": tuple(prices),
-    }
-
-
-def _held_up(bench: Bench, rows: int) -> float:
-    longer = replace(bench, passes=max(bench.passes, PAUSED_PASSES))
-    return held_up(
-        *(longer.uniform(CalibrationPolicy("cpu", pause_ns=pause), rows) for pause in (0, PAUSE_NS))
-    )
-
-
-def _before_decision(log: RunLog) -> float:
-    """From the join before to the decision: where observations are made and sent."""
-    layers = log.layers
-    return float(np.median(layers["t2_ns"] - layers["t0_ns"] - layers["decision_ns"]))
 
 
 def _at(points: Sequence[Point], size: int) -> int:

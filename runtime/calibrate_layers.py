@@ -21,6 +21,8 @@ from traces.replay import Replay
 from traces.runlog import RunLog
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+ENOUGH_TRAFFIC = 0.2  # share of the CPU's time
 SKIPPED = 2  # first passes: caches of the machine are cold, code is compiled
 
 
@@ -114,7 +116,7 @@ def level(log: RunLog, lane: str, times: IntArray, contention: int = WHOLE) -> f
         return None
     if lane == "gpu":
         return float(log.layers["gpu_busy_ns"].sum() + _starts(log.layers).sum()) / expected
-    work, busy = link_shares(log)
+    work, busy = (float(one.sum()) for one in link_shares(log))
     return (work - busy * (1.0 - contention / WHOLE)) / expected
 
 
@@ -147,26 +149,28 @@ def _starts(layers: pd.DataFrame) -> pd.Series:
     return (layers["gpu_begin_ns"] - layers["t2_ns"])[resident].clip(lower=0)
 
 
-def link_shares(log: RunLog) -> tuple[float, float]:
-    """(CPU time of all layers, time in it with bytes on the link), in ns."""
+def link_shares(log: RunLog) -> tuple[FloatArray, FloatArray]:
+    """(CPU time, time in it with bytes on the link) of each layer, float64, in ns."""
     copies = log.copies.sort_values("begin_ns")
     begins, ends = copies["begin_ns"].to_numpy(), copies["landing_ns"].to_numpy()
-    work = busy = 0.0
-    for begin, end in zip(log.layers["cpu_begin_ns"], log.layers["cpu_end_ns"], strict=True):
-        work += end - begin
-        busy += float(np.clip(np.minimum(ends, end) - np.maximum(begins, begin), 0, None).sum())
-    return work, busy
+    lanes = zip(log.layers["cpu_begin_ns"], log.layers["cpu_end_ns"], strict=True)
+    work = (log.layers["cpu_end_ns"] - log.layers["cpu_begin_ns"]).to_numpy(np.float64)
+    busy = [np.clip(np.minimum(ends, end) - np.maximum(begins, begin), 0, None).sum()
+            for begin, end in lanes]  # fmt: skip
+    return work, np.array(busy, np.float64)
 
 
 def contention(alone_ns: float, loaded: RunLog) -> int | None:
-    """q of 1024: the rate of CPU work while the link is busy. alone_ns: time of the same layers
-    without traffic. None if there was too little traffic to tell.
+    """q of 1024: the rate of CPU work while the link is busy; the median of the layers, so that one
+    that the machine stopped does not tell. alone_ns: time of the same layer without traffic. None
+    if most layers had too little of it.
     """
     time, busy = link_shares(loaded)
-    if busy < 0.2 * time:
+    told = busy >= ENOUGH_TRAFFIC * time
+    if told.sum() < max(1, len(told) / 2):
         return None
-    work = alone_ns * len(loaded.layers)
-    return int(np.clip(round(WHOLE * (work - (time - busy)) / busy), 1, WHOLE))
+    rates = (alone_ns - (time - busy)[told]) / busy[told]
+    return int(np.clip(round(WHOLE * float(np.median(rates))), 1, WHOLE))
 
 
 def _part(log: RunLog, layers: pd.DataFrame, first_pass: int) -> RunLog:

@@ -89,5 +89,5 @@ def test_a_folder_of_the_same_name_on_the_path_does_not_hide_a_module(
     assert named_function("made_here.own.read", "format")() == 7
     with pytest.raises(UserError, match="No module named 'no_such_dependency'"):
         named_function("made_here.broken.read", "format")
-    with pytest.raises(UserError, match="No module named 'made_here.absent'"):
+    with pytest.raises(UserError, match=r"No module named 'made_here\.absent'"):
         named_function("made_here.absent.read", "format")

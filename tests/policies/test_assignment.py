@@ -1,8 +1,6 @@
 """The exact search of the assignment program against brute force and PuLP; greedy and its
 distance."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -114,18 +112,17 @@ def test_the_distance_of_both_greedy_ways_at_the_size_of_a_real_layer(hits, earl
     assert 1.0 <= np.mean(ratios[solve_by_gain]) < 1.05
 
 
-def test_40_experts_take_less_than_150_microseconds_in_the_median():
-    times = []
+def test_few_nodes_are_searched_for_40_experts():
+    """What a node costs is in the bench; how many there are does not depend on the machine."""
+    nodes = []
     for seed in range(300):
         one = layer_of_40(seed, 0.1 * (seed % 10), bool(seed % 2))
         kind, rows, available, forced = class_arrays(one)
         cpu, gpu, chosen = one.cpu_ns[rows], one.gpu_ns[rows], np.zeros(len(kind), np.int64)
-        begin = time.perf_counter()
-        solve_assignment(
+        nodes.append(solve_assignment(
             kind, available, forced, cpu, gpu, *physics(one), NO_NODE_LIMIT, chosen
-        )  # fmt: skip
-        times.append(time.perf_counter() - begin)
-    assert np.median(times) < 150e-6
+        )[2])  # fmt: skip
+    assert np.median(nodes) < 250 and max(nodes) < 2500
 
 
 def test_a_node_limit_still_gives_a_legal_plan():

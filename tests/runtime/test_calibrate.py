@@ -1,4 +1,4 @@
-"""Calibration of a padded stand-in finds the times it is padded to; padding only ever adds."""
+"""Calibration of a padded stand-in, where padding only ever adds; comparisons of made-up runs."""
 
 from pathlib import Path
 
@@ -8,9 +8,10 @@ import pytest
 import torch
 from offload_setup import flat_costs
 
-from policies.api import CPU, GPU
+from policies.api import CPU, GPU, NEEDS
 from policies.errors import UserError
 from runtime.calibrate import Effort, calibrate
+from runtime.calibrate_compared import measure_differences
 from runtime.calibrate_layers import Bench, contention, held_up, level
 from runtime.calibrate_link import ALONE, LOADED, copy_sizes
 from runtime.calibration import Calibration
@@ -21,6 +22,7 @@ from runtime.standin import standin
 from traces.mapped_replay import MappedReplay
 from traces.reader import open_trace
 from traces.replay import open_replay
+from traces.runlog import RunLog
 
 torch.set_num_threads(1)
 MILLISECOND = 1_000_000
@@ -48,16 +50,21 @@ def result() -> tuple[Calibration, list[str], int]:
     return calibration, ticks, EFFORT.steps(model)
 
 
-def test_padded_times_are_found(result: tuple[Calibration, list[str], int]) -> None:
+def test_what_is_measured_is_never_faster_than_the_padding(
+    result: tuple[Calibration, list[str], int],
+) -> None:
+    """Only this side: on a busy machine all may be slower, to any amount."""
     calibration, _, _ = result
-    times = calibration.times
-    assert times.cpu_ns[0] >= 1.8 * MILLISECOND and times.cpu_ns[2] >= 7.2 * MILLISECOND
-    assert min(times.gpu_ns) >= 0.9 * MILLISECOND * calibration.levels["gpu"]
-    assert min(times.dense_ns) >= 0.9 * MILLISECOND
-    assert times.draft_step_ns >= MILLISECOND and times.pass_ns >= MILLISECOND
-    assert 256 <= times.contention <= 1024
-    assert times.copy_ns + times.copy_latency_ns >= 0.99e9 * times.expert_bytes / RATE
-    assert calibration.link[1] <= 1.05 * RATE
+    per_row = {"expert, CPU": 2 * MILLISECOND, "expert, GPU": 0, "layer without experts": 0}
+    once = {"expert, CPU": 0, "expert, GPU": MILLISECOND, "layer without experts": MILLISECOND}
+    for curve, cost in per_row.items():
+        points = calibration.curve(curve)
+        assert [one.x for one in points] == [1, 2, 4]
+        assert all(one.median_ns >= once[curve] + cost * one.x for one in points)
+    assert calibration.times.draft_step_ns >= MILLISECOND
+    assert calibration.times.pass_ns >= MILLISECOND
+    link = calibration.curve(ALONE)
+    assert len(link) > 3 and all(one.median_ns >= 1e9 * one.x / RATE for one in link)
 
 
 def test_everything_is_told(result: tuple[Calibration, list[str], int]) -> None:
@@ -82,18 +89,72 @@ def test_too_few_slots_are_refused() -> None:
     device.close()
 
 
-@pytest.mark.parametrize(("paced", "most", "least"), [(True, 0.5, 0.0), (False, 1.0, 0.5)])
+@pytest.mark.parametrize("paced", [True, False])
 def test_a_decision_after_a_join_delays_the_next_layer_unless_the_device_is_busy(
-    paced: bool, most: float, least: float
+    paced: bool,
 ) -> None:
-    device = standin(RATE, 0)
+    """The host has time to spare only in a padded layer of 50 ms."""
+    device, pause = standin(RATE, 0), 20 * MILLISECOND
     model = random_model(SHAPE, torch.float32, device, EFFORT.slots, EFFORT.staging)
-    slow = COSTS._replace(dense_ns=ONES * 5 * MILLISECOND)  # the host has time to spare
-    bench = Bench(model, slow, EFFORT.slots, EFFORT.staging, 16, paced)
-    alone, paused = (bench.uniform(CalibrationPolicy("cpu", pause_ns=pause), 1)
-                     for pause in (0, MILLISECOND // 2))  # fmt: skip
-    assert least <= held_up(alone, paused) <= most
+    slow = COSTS._replace(dense_ns=ONES * 50 * MILLISECOND)
+    bench = Bench(model, slow, EFFORT.slots, EFFORT.staging, 8, paced)
+    layers = bench.uniform(CalibrationPolicy("cpu", pause_ns=pause), 1).layers
+    quickest = (layers["t1_ns"] - layers["t0_ns"])[layers["layer"] == 1].min()
+    assert 50 * MILLISECOND <= quickest < 60 * MILLISECOND if paced else quickest >= pause
     device.close()
+
+
+@pytest.mark.parametrize(("longer", "share"), [(0, 0.0), (50, 0.5), (100, 1.0), (300, 1.0)])
+def test_the_share_of_a_decision_that_holds_up_the_next_layer(longer: int, share: float) -> None:
+    def log(leave: int, dense: int) -> RunLog:
+        layers = pd.DataFrame({"pass_index": [0, 0, 1, 1], "layer": [0, 1] * 2, "t0_ns": 0})
+        layers = layers.assign(leave_decision_ns=leave, t1_ns=[0, dense] * 2)  # 0: none before it
+        return RunLog(None, layers, layers, layers, layers)  # type: ignore[arg-type]
+
+    assert held_up(log(20, 700), log(120, 700 + longer)) == share
+
+
+class MadeUpBench:
+    """Runs whose times are known: 1,000 ns of work on the CPU, done at `rate` beside traffic."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def uniform(self, policy: CalibrationPolicy, rows: int, context: int = 64) -> RunLog:
+        """As Bench.uniform, with the columns that are compared."""
+        random = np.random.default_rng(0)
+        lasting = 1000.0 + (400 * (1 - self.rate) if policy.traffic else 0)
+        lasting = lasting * random.uniform(0.99, 1.01, 30)
+        lasting[::3] *= random.uniform(1, 10, 10)  # layers that others on the machine held up
+        ends = np.cumsum(lasting).astype(np.int64)
+        begins = np.append(0, ends[:-1])
+        needs = {"router_mass": 40, "next_layer_2": 60}
+        decided = 900 + sum(needs.get(need, 0) for need in policy.needs)
+        layers = pd.DataFrame({
+            "cpu_begin_ns": begins, "cpu_end_ns": ends, "cpu_busy_ns": ends - begins,
+            "gpu_begin_ns": 0, "gpu_end_ns": 0, "t0_ns": 0, "t1_ns": 500 + context, "layer": 0,
+            "t2_ns": decided, "decision_ns": 100, "leave_decision_ns": 0, "join_ns": ends,
+            "pass_index": range(30),
+        })  # fmt: skip
+        copies = pd.DataFrame({"begin_ns": begins, "landing_ns": begins + 400})
+        passes = pd.DataFrame({"pass_index": range(30), "end_ns": ends, "gamma": 0,
+                               "draft_end_ns": 0, "begin_ns": 0})  # fmt: skip
+        drafts = pd.DataFrame({"decision_ns": [0]})
+        return RunLog(None, passes, layers, drafts, copies)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.5, 0.9])
+def test_differences_are_found_although_a_third_of_the_layers_were_held_up(rate: float) -> None:
+    bench, ticks = MadeUpBench(rate), []
+    alone = bench.uniform(CalibrationPolicy("cpu"), 2)
+    found = measure_differences(bench, alone, 2, 0.0, ticks.append)  # type: ignore[arg-type]
+    assert found["contention"] / 1024 == pytest.approx(rate, abs=0.05)
+    assert found["context_ns_per_1024"] == 1024
+    assert dict(zip(NEEDS, found["needs_ns"], strict=True)) == {
+        "router_mass": 40, "next_layer_1": 0, "next_layer_2": 60, "next_layer_3": 0,
+        "draft_tokens": 0,
+    }  # fmt: skip
+    assert len(ticks) == 1 + len(NEEDS)
 
 
 def test_a_level_does_not_count_the_link_twice() -> None:
@@ -115,9 +176,9 @@ def test_a_level_does_not_count_the_link_twice() -> None:
 def test_contention_needs_traffic() -> None:
     class Log:
         layers = pd.DataFrame({"cpu_begin_ns": [0, 100], "cpu_end_ns": [100, 200]})
-        copies = pd.DataFrame({"begin_ns": [0, 50], "landing_ns": [50, 100]})
+        copies = pd.DataFrame({"begin_ns": [0, 100], "landing_ns": [50, 150]})
 
-    # 100 of 200 ns with traffic, 160 ns of work: 60 ns of it were done in the busy 100.
+    # 50 of 80 ns of work are done in the 50 ns without traffic, 30 in the 50 ns beside it.
     assert contention(80, Log()) == round(1024 * 0.6)  # type: ignore[arg-type]
     Log.copies = pd.DataFrame({"begin_ns": [0], "landing_ns": [10]})
     assert contention(80, Log()) is None  # type: ignore[arg-type]

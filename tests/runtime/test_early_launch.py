@@ -1,6 +1,5 @@
 """launch=early: residents run before the decision, and nothing else changes."""
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,23 +11,26 @@ from offload_setup import ForcedPolicy, fast_standin, flat_costs, tiny_engine
 
 from policies.api import Copy, LayerPlan, Routing, View
 from policies.session import Session
+from runtime.device import COMPUTE
 from runtime.engine_settings import EngineSettings
 from runtime.hazards import HazardChecker
 from runtime.layer_executor import LayerExecutor, Started
 from runtime.lossless import prove_lossless
 from runtime.prompts import Prompt
 from runtime.slot_table import SlotTable
-from runtime.standin import standin
+from runtime.standin import StandIn, standin
 
 TOKENS = 16
 SECOND = 1_000_000_000
 
 
-class Slow(ForcedPolicy):
-    """Thinks for a while before each layer."""
+class Late(ForcedPolicy):
+    """Decides after all that was started before is done."""
+
+    device: StandIn
 
     def enter_layer(self, routing: Routing, view: View) -> LayerPlan:
-        time.sleep(0.004)
+        self.device.join(self.device.stream(COMPUTE))
         return super().enter_layer(routing, view)
 
 
@@ -68,8 +70,9 @@ def test_texts_equal_plain_decoding_without_hazards(
 
 @pytest.mark.parametrize("early", [True, False])
 def test_residents_start_before_the_decision_only_when_early(early: bool, tiny: LoadedPair) -> None:
-    device = standin(1e9, 0, early=early)
-    with tiny_engine(tiny.path, Slow("GPU"), device, slots=24, launch_early=early) as engine:
+    device, policy = standin(1e9, 0, early=early), Late("GPU")
+    policy.device = device
+    with tiny_engine(tiny.path, policy, device, slots=24, launch_early=early) as engine:
         texts_of(engine, [Prompt("one", (10, 20, 30))])
     layers = engine.runlog().layers
     resident = layers[[bool(hit.any()) for hit in layers["hit"]]]

@@ -66,7 +66,7 @@ def test_decisions_share_one_host_and_hold_their_copies() -> None:
 def test_a_held_copy_begins_when_the_host_is_free() -> None:
     device = StandIn({COPY: Link(latency_ns=MILLISECOND)})
     src, dst = device.alloc_host(64), device.alloc_device((64,), torch.uint8)
-    until = time.monotonic_ns() + 200 * MILLISECOND
+    until = time.monotonic_ns() + 2000 * MILLISECOND  # long enough for a host that is held up
     device.hold_copies(until)
     event = device.copy(dst, src, device.stream(COPY))
     device.synchronize(event)
@@ -77,8 +77,8 @@ def test_a_held_copy_begins_when_the_host_is_free() -> None:
 
 
 def test_cpu_work_waits_for_the_link_it_shares_memory_with() -> None:
-    """10 ms of work at half speed for the first 6 ms: it ends after 13 ms."""
-    device = StandIn({COPY: Link(latency_ns=6 * MILLISECOND)})
+    """10 ms of work at half speed while the link is busy: half of that time comes on top."""
+    device = StandIn({COPY: Link(latency_ns=60 * MILLISECOND)})
     ones = (np.arange(9) > 0).astype(np.int64)
     pace = Pace(flat_costs(cpu_ns=ones * 5 * MILLISECOND, contention=512), device)
     src, dst = device.alloc_host(64), device.alloc_device((64,), torch.uint8)
@@ -87,7 +87,8 @@ def test_cpu_work_waits_for_the_link_it_shares_memory_with() -> None:
     pace.cpu_experts(begin, [1, 3])
     took = time.monotonic_ns() - begin
     device.synchronize(event)
-    assert took >= 12 * MILLISECOND
+    beside = min(device.end_ns(event) - begin, 20 * MILLISECOND)  # none if the host was held up
+    assert took >= 10 * MILLISECOND + max(0, beside) // 2
     device.close()
 
 

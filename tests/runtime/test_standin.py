@@ -77,13 +77,13 @@ def test_copies_queue_behind_each_other_and_late_wake_ups_do_not_add_up() -> Non
 
 
 def test_a_half_landed_copy_shows_neither_old_nor_all_new_bytes() -> None:
-    device = standin(bytes_per_second=400e3, latency_ns=0)
+    device = standin(bytes_per_second=4e3, latency_ns=0)  # 40 s
     source, target = torch.zeros(40_000), torch.ones(40_000)
     event = device.copy(target, source, device.stream(COPY))
-    time.sleep(0.1)
+    while (target == 1).any():
+        time.sleep(0.001)
     assert not device.done(event)
     assert target.isnan().any()
-    assert not (target == 1).any()
     device.close()
 
 
@@ -128,7 +128,7 @@ def test_closing_ends_a_slow_copy_and_all_threads() -> None:
     begin = time.monotonic()
     device.close()
     device.close()
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 50.0  # of the copy's 100
     assert engine_threads() == []
     with pytest.raises(DeviceError, match="closed"):
         device.synchronize(later)
