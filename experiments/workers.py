@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from queue import SimpleQueue
-from signal import SIG_IGN, SIGINT, signal
+from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 from threading import Thread
 from typing import Generic, TypeVar
 
@@ -71,10 +71,20 @@ def next_of(waiting: deque[int]) -> int | None:
     return None
 
 
+@contextmanager
+def without_ctrl_c() -> Iterator[None]:
+    """Processes begun in it, and by threads begun in it, never see Ctrl-C, from their first moment
+    on: it is for the process that reads the results. Pressed meanwhile, it comes afterwards."""
+    before = pthread_sigmask(SIG_BLOCK, {SIGINT})
+    try:
+        yield
+    finally:
+        pthread_sigmask(SIG_SETMASK, before)
+
+
 def _begin_worker() -> None:
-    """Ctrl-C is for the process that reads the results; when that one is killed, so is this one: by
-    itself a worker would wait for its next cell for ever."""
-    signal(SIGINT, SIG_IGN)
+    """When the process that reads the results is killed, so is this one: by itself a worker would
+    wait for its next cell for ever."""
     # At the end at once: the process that reads the results waits for it, with all of them read.
     atexit.register(os._exit, 0)
     Thread(target=_end_with_parent, daemon=True).start()
@@ -104,8 +114,9 @@ class _Workers(Generic[Cell, Result]):
         self._done: SimpleQueue[tuple[int, Future[Result]]] = SimpleQueue()
         # Fresh processes: a forked one would inherit the progress bar's thread.
         self._pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_worker)
-        for _ in range(AHEAD * processes):
-            self._hand_out()
+        with without_ctrl_c():
+            for _ in range(AHEAD * processes):
+                self._hand_out()
 
     def finished(self) -> Iterator[tuple[int, Result]]:
         """What has finished by now; where no cell waits, at least one result."""

@@ -3,7 +3,10 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +108,32 @@ def test_stopping_early_leaves_no_process() -> None:
         next(cells)
     cells.close()
     assert not multiprocessing.active_children()
+
+
+OBSERVED = """
+import os, signal, sys
+if "--multiprocessing-fork" in sys.argv:
+    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with open(os.environ["SEEN"], "a") as seen:
+        seen.write(f"{blocked}\\n")
+"""
+
+
+def test_workers_are_deaf_to_ctrl_c_before_they_run_any_code_of_ours(tmp_path: Path) -> None:
+    """A signal while Python starts would be a traceback of a process that nobody knows of."""
+    (tmp_path / "sitecustomize.py").write_text(OBSERVED)
+    program = (
+        "import signal\n"
+        "from experiments.workers import run_cells\n"
+        "if __name__ == '__main__':\n"
+        "    assert dict(run_cells(abs, range(40), range(40), 3)) == {n: n for n in range(40)}\n"
+        "    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")], check=True,
+        env={**os.environ, "PYTHONPATH": path, "SEEN": str(tmp_path / "seen")},
+    )  # fmt: skip
+    seen = (tmp_path / "seen").read_text().split()
+    assert seen and set(seen) == {"True"}
