@@ -53,14 +53,16 @@ def result() -> tuple[Calibration, list[str], int]:
 def test_what_is_measured_is_never_faster_than_the_padding(
     result: tuple[Calibration, list[str], int],
 ) -> None:
-    """Only this side: on a busy machine all may be slower, to any amount."""
+    """Only this side: on a busy machine all may be slower, to any amount. Not the layer without
+    experts: a part of it is taken off for a decision, as much as differences of times tell.
+    """
     calibration, _, _ = result
-    per_row = {"expert, CPU": 2 * MILLISECOND, "expert, GPU": 0, "layer without experts": 0}
-    once = {"expert, CPU": 0, "expert, GPU": MILLISECOND, "layer without experts": MILLISECOND}
-    for curve, cost in per_row.items():
+    padded = {"expert, CPU": [2, 4, 8], "expert, GPU": [1, 1, 1]}
+    for curve, least in padded.items():
         points = calibration.curve(curve)
         assert [one.x for one in points] == [1, 2, 4]
-        assert all(one.median_ns >= once[curve] + cost * one.x for one in points)
+        found = np.array([one.median_ns for one in points])
+        assert (found >= np.array(least) * MILLISECOND).all(), (curve, points)
     assert calibration.times.draft_step_ns >= MILLISECOND
     assert calibration.times.pass_ns >= MILLISECOND
     link = calibration.curve(ALONE)
