@@ -14,8 +14,7 @@ from traces.rows import UNKNOWN_TOKEN
 
 def rows_needed(replay: Replay, gamma: int) -> int:
     """The longest pass of a run: the longest prefill or the verify window."""
-    prompts = (len(replay.prompt(request)) for request in replay.request_ids)
-    return max(gamma + 1, *prompts)
+    return max(gamma + 1, *map(replay.prompt_length, replay.request_ids))
 
 
 def check_requirements(

@@ -39,6 +39,10 @@ class HeldReplay:
         """See Replay."""
         return self._request(request).prompt
 
+    def prompt_length(self, request: int) -> int:
+        """See Replay."""
+        return self._replay.prompt_length(request)
+
     def prefill(self, request: int) -> NDArray[np.uint16] | None:
         """See Replay."""
         return self._request(request).arrays.prefill

@@ -43,6 +43,10 @@ class Replay(Protocol):
         """Tokens of the prefill rows, int32 [P]; P is 0 where the trace holds no prefill."""
         ...
 
+    def prompt_length(self, request: int) -> int:
+        """P, known without reading the request."""
+        ...
+
     def prefill(self, request: int) -> NDArray[np.uint16] | None:
         """Experts of the prefill rows, uint16 [P, L, K], or None."""
         ...

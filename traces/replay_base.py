@@ -58,6 +58,10 @@ class RequestCursor:
         """Prompt tokens, int32 [P]."""
         return self.prefill(request).input_token
 
+    def prompt_length(self, request: int) -> int:
+        """P, without the tokens."""
+        return self._requests.prefill_rows(request)
+
     def prefill_experts(self, request: int) -> NDArray[np.uint16] | None:
         """Experts of the prompt, uint16 [P, L, K], or None where the trace holds no prefill."""
         rows = self.prefill(request)
@@ -108,6 +112,10 @@ class ReplayOfKind(ABC):
     def prompt(self, request: int) -> NDArray[np.int32]:
         """See Replay."""
         return self._cursor.prompt(request)
+
+    def prompt_length(self, request: int) -> int:
+        """See Replay."""
+        return self._cursor.prompt_length(request)
 
     def prefill(self, request: int) -> NDArray[np.uint16] | None:
         """See Replay."""

@@ -17,6 +17,7 @@ class RequestSubset:
         self.gamma_limit, self.fixed_gamma = replay.gamma_limit, replay.fixed_gamma
         self.approximate = replay.approximate
         self.prompt, self.prefill = replay.prompt, replay.prefill
+        self.prompt_length = replay.prompt_length
         self.first, self.end = replay.first, replay.end
         self.window, self.arrays = replay.window, replay.arrays
 

@@ -15,13 +15,18 @@ class RequestRows:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._part_of: dict[int, int] = {}
+        self._prefill: dict[int, int] = {}
         self._held = -1
         self._rows: dict[int, RowBatch] = {}
         for index, part in enumerate(trace.manifest.parts):
             data, where = read_part_bytes(trace.path, part), str(trace.path / part.file)
-            # One narrow column tells which requests are in the part; expert columns stay packed.
-            column = read_table(data, where, ["request"]).column("request")
-            for request in np.unique(column.to_numpy()).tolist():
+            # Two narrow columns tell which requests are in the part; expert columns stay packed.
+            table = read_table(data, where, ["request", "phase"])
+            numbers = table.column("request").to_numpy()
+            prefill = numbers[table.column("phase").to_numpy() == PREFILL]
+            found, counts = np.unique(prefill, return_counts=True)
+            self._prefill.update(zip(found.tolist(), counts.tolist(), strict=True))
+            for request in np.unique(numbers).tolist():
                 if request in self._part_of:
                     raise UserError(
                         f"{trace.path}: request {request} is in parts {self._part_of[request]} and "
@@ -33,6 +38,10 @@ class RequestRows:
     def ids(self) -> tuple[int, ...]:
         """All request numbers, ascending."""
         return tuple(sorted(self._part_of))
+
+    def prefill_rows(self, request: int) -> int:
+        """How many rows of `request` are prefill; no part is read for it."""
+        return self._prefill.get(request, 0)
 
     def rows(self, request: int) -> RowBatch:
         """All rows of `request`, its layout checked once per part read."""
@@ -56,6 +65,5 @@ class RequestRows:
 
     def split(self, request: int) -> tuple[RowBatch, RowBatch]:
         """(prefill rows, decode rows) of `request`."""
-        rows = self.rows(request)
-        prefill = int((rows.phase == PREFILL).sum())
+        rows, prefill = self.rows(request), self.prefill_rows(request)
         return rows.span(0, prefill), rows.span(prefill, len(rows))

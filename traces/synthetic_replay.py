@@ -56,6 +56,10 @@ class BankReplay:
         """No prompt."""
         return np.zeros(0, np.int32)
 
+    def prompt_length(self, request: int) -> int:
+        """No prompt."""
+        return 0
+
     def prefill(self, request: int) -> None:
         """No prefill."""
         return None

@@ -47,6 +47,9 @@ class ListReplay:
         prompt = self.prompts[request]
         return np.zeros(0 if prompt is None else len(prompt), np.int32)
 
+    def prompt_length(self, request: int) -> int:
+        return len(self.prompt(request))
+
     def prefill(self, request: int) -> np.ndarray | None:
         prompt = self.prompts[request]
         return None if prompt is None else np.asarray(prompt, np.uint16)

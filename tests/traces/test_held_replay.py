@@ -99,6 +99,17 @@ def play(replay: Replay, runs: int) -> None:
             replay.window(request, replay.first(request), 2)
 
 
+@pytest.mark.parametrize("kind", ["dense", "windowed", "text"])
+def test_lengths_of_prompts_read_no_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    replay = HeldReplay(opened(tmp_path, kind))
+    reads = reads_of(monkeypatch)
+    lengths = [replay.prompt_length(request) for request in replay.request_ids]
+    assert reads == []
+    assert lengths == [len(replay.prompt(request)) for request in replay.request_ids]
+
+
 def test_many_runs_read_each_part_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replay = opened(tmp_path, "dense")
     reads = reads_of(monkeypatch)

@@ -126,6 +126,7 @@ def test_prompt_and_prefill(tmp_path: Path) -> None:
     rows = (batch.request == 1) & (batch.phase == 0)
     np.testing.assert_array_equal(replay.prompt(1), batch.input_token[rows])
     np.testing.assert_array_equal(replay.prefill(1), batch.experts[rows])
+    assert replay.prompt_length(1) == rows.sum() > 0
     assert replay.first(1) == SMALL.prompt_tokens
 
 
@@ -133,7 +134,7 @@ def test_a_trace_without_prefill(tmp_path: Path) -> None:
     shape = dataclasses.replace(SMALL, prompt_tokens=0)
     replay = open_replay(dense_trace(tmp_path / "trace", GAMMA_MAX, shape))
     assert replay.prefill(0) is None
-    assert replay.prompt(0).tolist() == []
+    assert replay.prompt(0).tolist() == [] and replay.prompt_length(0) == 0
     assert replay.first(0) == 0
 
 
