@@ -36,17 +36,19 @@ def run_cells(
     """(index of the cell, `play` of it) as they finish, begun in `order`. `play` is a function of a
     module, so that processes find it. Stopping early leaves no process behind.
 
-    The first cell is played here alone, so that kernels are compiled once and not by every process;
-    then this process goes on playing beside workers - 1 others, which need time to start.
+    The first cell is played here alone, so that kernels are compiled once and not by every process,
+    while workers - 1 others start; then this process goes on playing beside them.
     """
-    waiting = deque(order)
-    for _ in range(len(waiting) if workers == 1 else min(1, len(waiting))):
-        index = waiting.popleft()
-        yield index, play(cells[index])
-    if not waiting:
+    if workers == 1 or len(order) < 2:
+        yield from ((index, play(cells[index])) for index in order)
         return
+    waiting = deque(order)
     left, beside = len(waiting), _Workers(play, cells, waiting, workers - 1)
     try:
+        first = waiting.popleft()
+        yield first, play(cells[first])
+        left -= 1
+        beside.begin()
         while left:
             mine = next_of(waiting)
             if mine is not None:
@@ -82,9 +84,9 @@ def without_ctrl_c() -> Iterator[None]:
         pthread_sigmask(SIG_SETMASK, before)
 
 
-def _begin_worker() -> None:
-    """When the process that reads the results is killed, so is this one: by itself a worker would
-    wait for its next cell for ever."""
+def _begin_worker(play: Callable[..., object]) -> None:
+    """What `play` needs is loaded by now. When the process that reads the results is killed, so is
+    this one: by itself a worker would wait for its next cell for ever."""
     # At the end at once: the process that reads the results waits for it, with all of them read.
     atexit.register(os._exit, 0)
     Thread(target=_end_with_parent, daemon=True).start()
@@ -113,9 +115,18 @@ class _Workers(Generic[Cell, Result]):
         self._waiting = waiting
         self._done: SimpleQueue[tuple[int, Future[Result]]] = SimpleQueue()
         # Fresh processes: a forked one would inherit the progress bar's thread.
-        self._pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_worker)
+        self._pool = ProcessPoolExecutor(
+            processes, get_context("spawn"), initializer=_begin_worker, initargs=(play,)
+        )
+        self._processes = processes
         with without_ctrl_c():
-            for _ in range(AHEAD * processes):
+            for _ in range(processes):  # a process starts when there is something to do
+                self._pool.submit(os.getpid)
+
+    def begin(self) -> None:
+        """Hand out the first cells."""
+        with without_ctrl_c():
+            for _ in range(AHEAD * self._processes):
                 self._hand_out()
 
     def finished(self) -> Iterator[tuple[int, Result]]:
@@ -135,9 +146,14 @@ class _Workers(Generic[Cell, Result]):
         index = next_of(self._waiting)
         if index is None:
             return
-        with suppress(RuntimeError):  # from the pool's thread, where the pool may just have ended
+        try:
             future = self._pool.submit(self._play, self._cells[index])
-            future.add_done_callback(lambda done: self._took(index, done))
+        except BrokenProcessPool as error:  # a worker was killed before it had a cell
+            future = Future()
+            future.set_exception(error)
+        except RuntimeError:  # in the pool's thread, where the pool may just have ended
+            return
+        future.add_done_callback(lambda done: self._took(index, done))
 
     def _took(self, index: int, done: Future[Result]) -> None:
         self._done.put((index, done))

@@ -96,6 +96,20 @@ def test_a_killed_worker_is_one_clear_refusal() -> None:
     assert not multiprocessing.active_children()
 
 
+def kills_the_others(_: int) -> int:
+    """In this process, as the first cell: no worker is left when the next are handed out."""
+    for child in multiprocessing.active_children():
+        child.kill()
+        child.join()
+    return 0
+
+
+def test_a_worker_killed_before_it_had_a_cell_is_the_same_refusal() -> None:
+    with pytest.raises(UserError, match="a worker process was killed, perhaps for lack of memory"):
+        results(kills_the_others, list(range(40)), workers=3)
+    assert not multiprocessing.active_children()
+
+
 def test_a_refusal_in_a_cell_comes_through() -> None:
     with pytest.raises(UserError, match="cell 3 is impossible"):
         results(refused, list(range(40)), workers=2, order=[0, 3, *range(4, 40)])
