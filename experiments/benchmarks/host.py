@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ def host_facts() -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "memory_gib": round(pages * page / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
+        "keeps_bytecode": not sys.dont_write_bytecode,  # without it each start compiles all modules
         "load_average": [round(load, 2) for load in os.getloadavg()],
         "versions": versions(),
         "source_hash": source_hash(),
