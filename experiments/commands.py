@@ -15,7 +15,8 @@ class Command:
 
     `renamed`: keys that the user writes -> keys of the config file, where the user's word is also
     the name of a config group, which Hydra would look up instead of taking the value.
-    `kinds`: first words that are commands in themselves; the help of a key names those it is for.
+    `kinds`: first words that are commands in themselves, or values of the key `chosen_by` that
+    choose parts of it; the help of a key begins with those it is for, where it is not for all.
     `free_text`: keys whose values are taken as they are, brackets, commas and all.
     """
 
@@ -26,6 +27,7 @@ class Command:
     renamed: Mapping[str, str] = field(default_factory=dict)
     free_text: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    chosen_by: str = ""
 
     @property
     def config_file(self) -> Path:
@@ -86,6 +88,8 @@ COMMANDS = {
             "experiments.validate",
             "predicted against measured time, hits and bytes of several policies",
             renamed=POLICY_NAMES,
+            kinds=("padded", "unpadded"),
+            chosen_by="clock",
         ),
         Command(
             "report",
@@ -105,12 +109,15 @@ COMMANDS = {
             "a question about the method, answered with numbers: theory, paper, cells or formats",
             positional=("name",),
             kinds=("theory", "paper", "formats", "cells"),
+            chosen_by="name",
         ),
         Command(
             "bench",
             "experiments.bench",
             "measure engines, caches, solvers, decisions and start on this machine",
             renamed=POLICY_NAMES,
+            kinds=("engines", "caches", "solvers", "decisions", "start", "grid"),
+            chosen_by="only",
         ),
         Command("policies", "experiments.policies_command", "list the policies that exist"),
     )

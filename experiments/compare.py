@@ -33,7 +33,7 @@ from experiments.setting import settings_from
 from experiments.sweep import Place, is_shard, open_place
 from experiments.tables import write_table
 from experiments.terminal import terminal
-from experiments.trace_choice import Workload, acceptance_from, open_workloads
+from experiments.trace_choice import Workload, acceptance_from, open_workloads, refuse_idle_seed
 from experiments.workers import workers_from
 from traces.atomic import sha256_of
 from traces.reader import open_trace
@@ -48,6 +48,7 @@ def run(config: DictConfig) -> int:
     check_method(config.bound)
     pictures = truth("pictures", config.pictures)
     jobs = jobs_from(config, console)
+    workers_from(config.workers, len(jobs))  # refused before there is a folder
     with open_place(config, "compare") as place:
         folder = place.folder
         write_run_file(folder, "compare", config, digests(jobs), planned_rows(jobs))
@@ -93,6 +94,7 @@ def jobs_from(config: DictConfig, console: Console) -> list[Job]:
     workloads = open_workloads(
         names, acceptance_from(config.acceptance), whole_number("seed", config.seed)
     )
+    refuse_idle_seed(workloads, config.seed)
     machine = machine_from(config)
     capacities = capacities_from(config, as_list(config.cache_ratio), as_list(config.slots))
     settings = settings_from(config, machine, capacities, as_list(config.gamma))

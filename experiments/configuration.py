@@ -22,6 +22,7 @@ from policies.errors import UserError
 PLAIN = re.compile(r"[^\[\]{}'\"]+")
 KEY_VALUE = re.compile(r"[+~]*[A-Za-z_][\w./@-]*=")
 NO_TEXT = re.compile(r"(?i)true|false|nan|[+-]?(inf|[\d_.]+(e[+-]?\d+)?)")  # Hydra's own reading
+INTERPOLATION = re.compile(r"(\\*)\$\{")
 MOST_THREADS = 1024
 FREE_TEXT = ("prompt", "stop")
 GROUPS = ("model", "draft", "hardware", "ranges")
@@ -132,7 +133,7 @@ def finish(
         for shown, inner in command.renamed.items():
             config[shown] = config.pop(inner)
     for key, value in values.items():
-        config[key] = value
+        config[key] = as_it_is(key, value)
     check_values(command, config)
     for key in all_keys(command):
         value = config[key.name]
@@ -140,6 +141,13 @@ def finish(
         if isinstance(value, str) and value.startswith("~/") and key.name not in FREE_TEXT:
             config[key.name] = os.path.expanduser(value)
     return config
+
+
+def as_it_is(key: str, text: str) -> str:
+    """`text` so that OmegaConf, which fills in ${...}, gives it back unchanged."""
+    if text == "???":
+        raise UserError(f"{key}=???: this alone is Hydra's sign for a missing value; add a word")
+    return INTERPOLATION.sub(lambda found: found[1] * 2 + r"\${", text)
 
 
 def options(group: str) -> list[str]:

@@ -39,8 +39,8 @@ def run(config: DictConfig) -> int:
     if config.sweep is not None:
         raise UserError(f"sweep={config.sweep}: a demo is not continued; spac compare takes sweep=")
     pictures = truth("pictures", config.pictures)
-    if names:  # what cannot be played is said before anything is recorded
-        demo_jobs(config, [find_trace(name) for name in names], Console(quiet=True))
+    # What cannot be played is said before anything is recorded.
+    demo_jobs(config, None, [find_trace(name) for name in names], Console(quiet=True))
     with removed_if_unused(new_folder(config.outputs, "demo")) as folder:
         return _demo(config, names, folder, pictures, console)
 
@@ -54,7 +54,7 @@ def _demo(
     announce(console, 2, f"check {len(traces)} traces")
     check(traces, folder, console)
     announce(console, 3, "compare policies in the simulator")
-    jobs = demo_jobs(config, traces, console)
+    jobs = demo_jobs(config, fresh, traces[1:], console)
     write_run_file(folder, "demo", config, digests(jobs), planned_rows(jobs))
     rows = compare(jobs, Place(folder), config, console)
     announce(console, 4, "choose the winner, draw pictures")
@@ -111,25 +111,36 @@ def check(traces: list[Path], folder: Path, console: Console) -> None:
     write_json(folder / "stats.json", kept)
 
 
-def demo_jobs(config: DictConfig, traces: list[Path], console: Console) -> list[Job]:
-    """The main comparison on all traces, then sweeps over ratio and gamma on some of them."""
-    fresh, bundled = traces[0], traces[1:]
-    silent = Console(quiet=True)
-    # The fresh recording is short, and more requests than a trace has are refused.
-    asked, there = config.requests, len(open_replay(open_trace(fresh)).request_ids)
-    short = changed(config, trace=[str(fresh)], requests=asked and min(asked, there))
-    jobs = jobs_from(short, console)
-    if bundled:
-        jobs += jobs_from(changed(config, trace=[str(path) for path in bundled]), silent)
+def demo_jobs(
+    config: DictConfig, fresh: Path | None, named: list[Path], console: Console
+) -> list[Job]:
+    """The main comparison on the fresh recording, None while there is none, and the named traces;
+    then sweeps over ratio and gamma on some of them."""
+    silent, jobs = Console(quiet=True), list[Job]()
     count = positive("sweep_traces", config.sweep_traces)
-    some = [str(path) for path in traces[1:] or traces][:count]
+    base = changed(config, trace=[str(path) for path in named])
+    if not named:
+        if config.acceptance is not None or config.seed:
+            raise UserError("trace=[]: acceptance= and seed= are for text traces; leave them out")
+        base = None if fresh is None else short_config(config, fresh)
+    if fresh is not None:
+        jobs += jobs_from(short_config(config, fresh), console)
+    if named:
+        jobs += jobs_from(base, silent)
     for key, values in (("cache_ratio", config.sweep_ratios), ("gamma", config.sweep_gammas)):
-        if values := as_list(values):
-            sweep = jobs_from(
-                changed(config if bundled else short, trace=some, **{key: values}), silent
-            )
+        if base is not None and (values := as_list(values)):
+            sweep = jobs_from(changed(base, trace=base.trace[:count], **{key: values}), silent)
             jobs += [replace(job, sweep=True) for job in sweep]
     return jobs
+
+
+def short_config(config: DictConfig, fresh: Path) -> DictConfig:
+    """For the fresh recording: it is short, and more requests than a trace has are refused; it has
+    drafts, and acceptance= is for text traces among the named ones."""
+    asked, there = config.requests, len(open_replay(open_trace(fresh)).request_ids)
+    return changed(
+        config, trace=[str(fresh)], requests=asked and min(asked, there), acceptance=None, seed=0
+    )
 
 
 def changed(config: DictConfig, **values: Any) -> DictConfig:

@@ -1,5 +1,6 @@
-"""The first use after an installation, or after a change of the kernels' sources: kernels compile
-for a while, so a line says it, and a second process compiles half of them."""
+"""The first use after an installation, or after a change of the kernels' sources: a second process
+compiles half of them, and how long it took is said (that it begins: experiments/compile_notice.py).
+"""
 
 import os
 import subprocess
@@ -13,7 +14,6 @@ from policies.sources import ROOT
 from simulator.compiled_pass import play_passes
 
 BESIDE = ("-P", "-m", "policies.ahead")
-ABOUT_S = 20  # on two quiet cores
 
 
 @contextmanager
@@ -24,10 +24,6 @@ def compiling_beside() -> Iterator[None]:
         yield
         return
     begun = time.perf_counter()
-    print(
-        f"compiling kernels, once after an installation or a change of them; about {ABOUT_S} s ...",
-        file=sys.stderr, flush=True,
-    )  # fmt: skip
     beside = start_beside() if len(os.sched_getaffinity(0)) > 1 else None
     try:
         yield

@@ -85,7 +85,8 @@ def _force(
 
             engine.play(show)
     except DeviceError as error:
-        raise UserError(f"{error}; finished passes are in {log}") from error
+        kept = f"; finished passes are in {log}, which is marked incomplete"
+        raise UserError(f"{error}{kept if log.exists() else ''}") from error
     finally:
         device.close()
     figures = metrics(read_runlog(log))
@@ -128,6 +129,8 @@ def forced_choice_of(config: DictConfig, winner: Winner | None = None) -> Forced
     slow = whole_number("slow_motion", config["slow_motion"])
     if slow < 1:
         raise UserError(f"slow_motion={slow}: must be at least 1")
+    if slow > 1 and not paced:
+        raise UserError(f"slow_motion={slow} changes nothing here: only paced times are slowed")
     return choose_forced(config, hardware, slow if paced else 0)
 
 

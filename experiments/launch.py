@@ -45,6 +45,14 @@ def tell_refusal(error: Exception, command: Command) -> int:
 
 
 def task(command: Command) -> Callable[[DictConfig], int]:
-    """The `run` function of the command's module."""
+    """The `run` function of the command's module, which tells when it has kernels to compile."""
     function: Callable[[DictConfig], int] = importlib.import_module(command.module).run
-    return function
+    if "numba" not in sys.modules:  # a command without kernels need not load it
+        return function
+    notice = importlib.import_module("experiments.compile_notice").compile_notice
+
+    def told(config: DictConfig) -> int:
+        with notice():
+            return function(config)
+
+    return told

@@ -70,7 +70,8 @@ def machine_from(config: DictConfig) -> Machine:
         hardware_profile(as_mapping(config.hardware), "hardware"),
         as_mapping(config.model),
         draft_profile(as_mapping(config.draft), "draft"),
-        positive("context", config.context),
+        # A command whose slots are always a share of the experts has no such key.
+        positive("context", config.get("context", 1)),
         None if config.dtype is None else str(config.dtype),
     )
 

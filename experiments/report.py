@@ -31,10 +31,14 @@ COLUMNS = {*CELL, TPS, "policy", "clairvoyant", "sweep"}  # without these nothin
 def run(config: DictConfig) -> int:
     """Make the report of `config.folder` anew in a new folder; of a run print the figures."""
     source = Path(config.folder)
+    pictures = truth("pictures", config.pictures)
     if is_run(source):
+        if config.validation is not None or not pictures:
+            raise UserError(
+                f"{source}: the figures of a run are printed; leave validation= and pictures= out"
+            )
         report_run(source, terminal())
         return 0
-    pictures = truth("pictures", config.pictures)
     record, rows = read_run_file(source), read_table(source)
     refuse_other_tables(source, record, rows)
     validation = read_validation(config.validation)

@@ -104,7 +104,7 @@ def choose_run(config: Mapping[str, Any]) -> RunChoice:
         policy=policy,
         winner=winner,
         facts=facts,
-        draft=_draft(config) if settings.gamma else None,
+        draft=_draft(config, settings.gamma),
         tokenizer=tokenizer,
         source=source,
         prompts=prompts,
@@ -178,7 +178,15 @@ def choose_policy(config: Mapping[str, Any], winner: Winner | None) -> PolicyCho
     return choices[0]
 
 
-def _draft(config: Mapping[str, Any]) -> Path | str:
+def _draft(config: Mapping[str, Any], gamma: int) -> Path | str | None:
+    """None where nothing is drafted."""
+    if not gamma:
+        # A winner that drafts nothing is run with whatever checkpoints there are.
+        if config["gamma"] == 0 and config["draft_path"] not in (None, NONE):
+            raise UserError(
+                f"draft_path={config['draft_path']} changes nothing here: gamma=0 drafts nothing"
+            )
+        return None
     if config["draft_path"] is not None:
         return NGRAM if config["draft_path"] == NGRAM else Path(config["draft_path"])
     if config["target"] is not None:

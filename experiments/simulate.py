@@ -19,7 +19,7 @@ from experiments.policy_choice import choose_policies
 from experiments.provenance import write_run_file
 from experiments.setting import settings_from
 from experiments.terminal import terminal
-from experiments.trace_choice import acceptance_from, open_workloads
+from experiments.trace_choice import acceptance_from, open_workloads, refuse_idle_seed
 from policies.errors import UserError
 from simulator.engines import choose_engine
 from traces.metrics import metrics
@@ -63,6 +63,7 @@ def job_from(config: DictConfig) -> Job:
             raise UserError(f"{key}={config[key]}: simulate plays one; spac compare plays grids")
     acceptance = acceptance_from(config.acceptance)
     (workload,) = open_workloads([str(config.trace)], acceptance, whole_number("seed", config.seed))
+    refuse_idle_seed([workload], config.seed)
     choices = choose_policies([str(config.policy)], as_mapping(config.overrides))
     if len(choices) != 1:
         raise UserError("a list of parameter values is a grid; spac compare plays grids")

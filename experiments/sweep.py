@@ -28,6 +28,7 @@ SWEEP_FILE = "sweep.json"
 CELLS = "cells"
 SHARDS = "shards"
 LOCK = ".lock"
+LONGEST_NAME = 100
 # Keys that decide how, not what: they may change from one start of a sweep to the next.
 FREE = ("workers", "pictures", "outputs", "sweep", "study", "trials")
 SHOWN = 3  # differences named in a refusal
@@ -73,6 +74,10 @@ def named_folder(outputs: str, command: str, key: str, name: object) -> Path:
     if not re.fullmatch(r"[\w-][\w.-]*", text) or text.isdecimal() or text == LATEST:
         raise UserError(
             f"{key}={text}: a name of letters, digits, - and _, with at least one letter, please"
+        )
+    if len(text) > LONGEST_NAME:
+        raise UserError(
+            f"{key}={text[:LONGEST_NAME]}...: {len(text)} letters, at most {LONGEST_NAME} please"
         )
     return Path(outputs) / command / text
 

@@ -1,6 +1,6 @@
 """`spac trace ACTION PATH`: look at a trace, make one, or hand one on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from omegaconf import DictConfig
 from rich.console import Console
@@ -15,6 +15,7 @@ from experiments.trace_generate import LAWS, generate, shuffle
 from experiments.trace_tables import info_table, stats_tables
 from policies.errors import UserError
 from traces.check import check_trace
+from traces.manifest import Manifest
 from traces.reader import open_trace
 from traces.stats import trace_stats
 
@@ -51,16 +52,35 @@ def check(config: DictConfig, console: Console) -> int:
 
 def show_stats(config: DictConfig, console: Console) -> int:
     """Locality, reuse, windows and hit rates."""
+    trace = open_trace(find_trace(config.path))
+    asked = () if config.gammas is None else tuple(as_list(config.gammas))
+    _refuse_windows(asked, trace.manifest)
     stats = trace_stats(
-        open_trace(find_trace(config.path)),
+        trace,
         acceptance=acceptance_from(config.acceptance),
-        gammas=GAMMAS if config.gammas is None else tuple(as_list(config.gammas)),
-        ratios=ratios_from(config),
+        gammas=asked or GAMMAS,
+        ratios=ratios_from(config, trace.manifest.model.experts),
         seed=seed_from(config),
     )
+    for gamma in sorted({*asked} - {one.gamma for one in stats.windows}):
+        raise UserError(f"gammas={gamma}: no text of this trace has so long a window")
     for table in stats_tables(stats):
         console.print(table)
     return 0
+
+
+def _refuse_windows(gammas: Sequence[int], manifest: Manifest) -> None:
+    """UserError for a window that the trace cannot hold."""
+    rows = sum(part.rows for part in manifest.parts)
+    for gamma in gammas:
+        if gamma < 0:
+            raise UserError(f"gammas={gamma}: must be at least 0")
+        if manifest.kind != "text" and gamma > manifest.gamma_max:
+            raise UserError(
+                f"gammas={gamma}: this {manifest.kind} trace goes up to {manifest.gamma_max}"
+            )
+        if gamma >= rows:
+            raise UserError(f"gammas={gamma}: no text of this trace has so long a window")
 
 
 def _refuse_idle_keys(config: DictConfig) -> None:

@@ -10,6 +10,7 @@ from experiments.configuration import as_list, number
 from experiments.refusals import unknown
 from policies.errors import UserError
 from traces.acceptance import Acceptance
+from traces.caches import capacity_of
 from traces.manifest import MANIFEST_NAME
 from traces.reader import Trace, open_trace
 from traces.replay import Replay, open_replay
@@ -88,6 +89,15 @@ def open_workloads(
     return workloads
 
 
+def refuse_idle_seed(workloads: Sequence[Workload], seed: int) -> None:
+    """UserError for a seed where it is the key of drawn acceptance alone, and none is drawn."""
+    if seed and all(one.acceptance is None for one in workloads):
+        raise UserError(
+            f"seed={seed} changes nothing here: it is the key of acceptance drawn for text traces, "
+            "and none of the traces is one"
+        )
+
+
 def acceptance_from(value: object) -> Acceptance | None:
     """The key acceptance=: null, one probability, or a list by position."""
     if value is None:
@@ -96,9 +106,16 @@ def acceptance_from(value: object) -> Acceptance | None:
     return listed[0] if len(listed) == 1 else tuple(listed)
 
 
-def ratios_from(config: DictConfig) -> tuple[float, ...]:
-    """The cache ratios of `spac trace`, its usual ones where none are given."""
-    return RATIOS if config.ratios is None else tuple(map(float, as_list(config.ratios)))
+def ratios_from(config: DictConfig, experts: int) -> tuple[float, ...]:
+    """The cache ratios of `spac trace`, its usual ones where none are given; UserError for one that
+    is none, or leaves no slot in a layer of `experts`."""
+    ratios = RATIOS if config.ratios is None else tuple(map(float, as_list(config.ratios)))
+    for ratio in ratios:
+        if not 0 < ratio <= 1:
+            raise UserError(f"ratios={ratio}: must be above 0 and at most 1")
+        if capacity_of(ratio, experts) < 1:
+            raise UserError(f"ratios={ratio}: no slot in a layer of {experts} experts")
+    return ratios
 
 
 def seed_from(config: DictConfig) -> int:

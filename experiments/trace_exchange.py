@@ -42,12 +42,9 @@ def export_layers(config: DictConfig, console: Console) -> int:
     """Write a file in libCacheSim's format for each layer, and show what to expect of them."""
     if config.out is None:
         raise UserError("spac trace export needs out=<new folder>")
-    ratios = list(ratios_from(config))
     trace = open_trace(find_trace(config.path))
     experts = trace.manifest.model.experts
-    for ratio in ratios:
-        if capacity_of(ratio, experts) < 1:
-            raise UserError(f"ratios={ratio}: no slot in a layer of {experts} experts")
+    ratios = list(ratios_from(config, experts))
     files = export_oracle_general(trace, str(config.out))
     table = hits_table(layer_requests(trace), experts, ratios, files)
     size = trace.manifest.model.expert_bytes

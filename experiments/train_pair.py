@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from runtime.training.packages import CorpusError
 from runtime.training.pipeline import train_pair
 from runtime.training.recipe import Recipe, scaled
 from runtime.training.stages import RecipeMismatch
+
+LEAST_RANKS = 16  # that are possible on any machine: what is trained depends on their number
 
 
 def show(message: str) -> None:
@@ -31,7 +34,9 @@ def run(config: DictConfig) -> int:
     scale = number("scale", config.scale)
     if not 0 < scale < math.inf:
         raise UserError(f"scale={scale}: must be above 0; 1 is the shipped recipe")
-    ranks = positive("ranks", config.ranks)
+    ranks, most = positive("ranks", config.ranks), max(LEAST_RANKS, os.cpu_count() or 1)
+    if ranks > most:
+        raise UserError(f"ranks={ranks}: each is a process of this machine; at most {most}")
     try:
         pair = train_pair(scaled(Recipe(), scale), Path(config.out), corpus_dir, ranks, show)
     except (CorpusError, RecipeMismatch) as error:

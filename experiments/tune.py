@@ -24,7 +24,13 @@ from experiments.tuning_runs import gain, speeds_of
 from experiments.tuning_scene import prepared
 from experiments.tuning_search import Search
 from experiments.tuning_space import Axis, with_values
-from experiments.tuning_study import best_values, check_pruner, finished, open_study
+from experiments.tuning_study import (
+    best_values,
+    check_pruner,
+    database_of,
+    finished,
+    open_study,
+)
 from experiments.workers import run_cells, workers_from
 from policies.errors import UserError
 from policies.sources import source_hash
@@ -44,7 +50,7 @@ def run(config: DictConfig) -> int:
     workers_from(config.workers, trials)  # refused before there is a folder
     console.print(scene.setting.scale_note(workloads[0].replay.model), highlight=False)
     console.print(f"searched: {', '.join(axis.name for axis in axes)}", highlight=False)
-    with study_folder(config) as folder:
+    with study_folder(config) as folder, database_of(folder):
         inputs = {str(workload.path): workload.trace.digest for workload in workloads}
         write_run_file(folder, "tune", config, inputs)
         study, base = open_study(folder, pruner), speeds_of(scene, scene.fit, {})

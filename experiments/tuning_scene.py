@@ -1,12 +1,16 @@
 """What is searched, on which requests and in which setting, from the settings of `spac tune`."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from experiments.commands import CONF
 from experiments.configuration import as_list, as_mapping, number, whole_number
+from experiments.key_kinds import as_written
 from experiments.machine import capacities_from, machine_from
-from experiments.policy_choice import choose_policies
+from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.setting import settings_from
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
 from experiments.tuning_runs import Scene, divide
@@ -15,6 +19,8 @@ from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from policies.parts import FixedWindow
 from simulator.foresight import is_clairvoyant
+
+RANGES = "default"  # of conf/ranges
 
 
 @lru_cache(maxsize=1)
@@ -69,4 +75,19 @@ def axes_of(config: DictConfig, workloads: list[Workload]) -> list[Axis]:
         gamma = None
     limit = min(workload.replay.gamma_limit for workload in workloads)
     wanted = None if config.parameters is None else [str(one) for one in as_list(config.parameters)]
-    return space_of(choice, as_mapping(config.ranges), wanted, gamma, limit)
+    axes = space_of(choice, as_mapping(config.ranges), wanted, gamma, limit)
+    _refuse_idle_ranges(as_mapping(config.ranges), {axis.name for axis in axes}, choice)
+    return axes
+
+
+def _refuse_idle_ranges(
+    ranges: Mapping[str, Any], searched: set[str], choice: PolicyChoice
+) -> None:
+    """UserError for a range of the user's own that is not searched."""
+    usual = as_mapping(OmegaConf.load(CONF / "ranges" / f"{RANGES}.yaml"))
+    for name, values in ranges.items():
+        if values is not None and values != usual.get(name) and name not in searched:
+            raise UserError(
+                f"ranges.{name}={as_written(values)} changes nothing here: {name} of policy "
+                f"{choice.label} is not searched; searched are {', '.join(sorted(searched))}"
+            )

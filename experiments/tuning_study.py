@@ -1,10 +1,12 @@
 """The Optuna study of a search, in SQLite, continued after whatever stopped it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, TrialState
 
 from policies.errors import UserError
@@ -41,6 +43,20 @@ def open_study(folder: Path, pruner: str) -> optuna.Study:
             f"{path}: cannot be read as a study ({type(error).__name__}); begin another study="
         ) from error
     return study
+
+
+@contextmanager
+def database_of(folder: Path) -> Iterator[None]:
+    """Inside, what the study's database refuses in the middle of a search, because it is locked or
+    the disk is full, is a UserError."""
+    try:
+        yield
+    except StorageInternalError as error:
+        said = str(error.__cause__ or error).splitlines()[0]
+        raise UserError(
+            f"{folder / STUDY_FILE}: {said}; end what holds it or make room. Finished trials are "
+            "kept, and a search with study=NAME goes on by the same command"
+        ) from error
 
 
 def join_study(folder: Path, pruner: str) -> optuna.Study:

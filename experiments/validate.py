@@ -49,8 +49,11 @@ def run(config: DictConfig) -> int:
         raise UserError("policy=: name at least two, their order is what a simulator is for")
     planned = [(clock, _choice(clock, config)) for clock in clocks(config)]
     _refuse_impossible(planned, policies)
-    if any(clock == UNPADDED for clock, _ in planned):
-        effort_from(config, _calibrated(config))
+    for clock, choice in planned:
+        if clock == UNPADDED:
+            calibrated = _calibrated(config)
+            effort_from(config, calibrated)
+            _refuse_calibration(choice, calibrated, config)
     digests = {one.workload.name: one.workload.trace.digest for _, one in planned}
     results, kept = [], copy_target("keep", config["keep"])
     with removed_if_unused(new_folder(config["outputs"], "validate")) as folder:
@@ -73,6 +76,18 @@ def _refuse_impossible(
     for _, choice in planned:
         for policy in policies:
             check_forced(choice.shape, choice.replay, policy.build(), choice.settings)
+
+
+def _refuse_calibration(choice: ForcedChoice, calibrated: ForcedChoice, config: DictConfig) -> None:
+    """UserError where what is calibrated is not the model that is predicted."""
+    sizes, known = calibrated.replay.model, choice.replay.model
+    if (sizes.layers, sizes.experts, sizes.top_k) != (known.layers, known.experts, known.top_k):
+        raise UserError(
+            f"calibration_trace={config['calibration_trace']} has {sizes.layers} layers of "
+            f"{sizes.experts} experts, top-{sizes.top_k}; trace={config['trace']} has "
+            f"{known.layers} of {known.experts}, top-{known.top_k}; one model is measured and "
+            "predicted, so name traces of one shape"
+        )
 
 
 def clocks(config: DictConfig) -> list[str]:

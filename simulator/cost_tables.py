@@ -13,7 +13,7 @@ from policies.errors import UserError
 from simulator.draft_profile import DraftProfile
 from simulator.hardware import DecisionTimes, HardwareProfile
 from simulator.model_profile import ModelProfile
-from simulator.profiles import nanoseconds
+from simulator.profiles import LONGEST_NS, nanoseconds
 from traces.measured_times import MeasuredTimes
 
 CONTEXT_STEP = 1024
@@ -44,7 +44,23 @@ def cost_table(
     if measured is not None and measured.is_of(
         model.hidden, model.expert_width, model.bytes_of_expert(dtype)
     ):
-        return _measured(measured, model, draft, rows_max, layers, decision)
+        table = _measured(measured, model, draft, rows_max, layers, decision)
+    else:
+        table = _from_rates(hardware, model, draft, rows_max, dtype, layers, decision)
+    _refuse_endless(table)
+    return table
+
+
+def _from_rates(
+    hardware: HardwareProfile,
+    model: ModelProfile,
+    draft: DraftProfile,
+    rows_max: int,
+    dtype: str | None,
+    layers: int,
+    decision: DecisionTimes | None,
+) -> CostTable:
+    """The table of the profile's rates."""
     gpu, cpu, handover, needs = hardware.gpu, hardware.cpu, hardware.handover, hardware.needs
     times = hardware.decision if decision is None else decision
     expert_bytes = model.bytes_of_expert(dtype)
@@ -93,6 +109,17 @@ def cost_table(
     )  # fmt: skip
     table.validate()
     return table
+
+
+def _refuse_endless(table: CostTable) -> None:
+    """UserError for an operation beyond LONGEST_NS: sums of such times would leave 64 bits."""
+    for name, value in table._asdict().items():
+        longest = int(np.max(value)) if "_ns" in name else 0
+        if longest > LONGEST_NS:
+            raise UserError(
+                f"{name}: {longest} ns for one operation, at most {LONGEST_NS} are possible; lower "
+                "the times of the hardware profile or the sizes of the model"
+            )
 
 
 def _measured(

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from experiments import first_use
+from experiments.compile_notice import compile_notice
 from experiments.first_use import compiling_beside
 
 SLEEPER = ("-c", "import time; time.sleep(600)")
@@ -30,13 +32,27 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
-def test_it_says_so_on_stderr_and_leaves_no_process(started, capsys) -> None:
+def test_it_says_how_long_on_stderr_and_leaves_no_process(started, capsys) -> None:
     with compiling_beside():
         assert started[0].poll() is None
-        said = capsys.readouterr()
-        assert "compiling kernels, once after an installation" in said.err
     assert started[0].poll() is not None
-    assert said.out == "" and "a first run" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert said.out == "" and "a first run" in said.err
+
+
+def test_what_compiles_first_is_told_of_once(capsys) -> None:
+    @numba.njit
+    def one_more(number):
+        return number + 1
+
+    with compile_notice():
+        assert one_more(1) == 2 and one_more(1.0) == 2.0
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("compiling kernels, once after an installation") == 1
+    with compile_notice():
+        assert one_more(2) == 3
+    one_more(1j)
+    assert capsys.readouterr().err == ""
 
 
 def test_an_error_leaves_no_process_either(started) -> None:
@@ -49,7 +65,7 @@ def test_one_core_compiles_alone(started, capsys, monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
     with compiling_beside():
         assert not started
-    assert "compiling kernels" in capsys.readouterr().err
+    assert "a first run" in capsys.readouterr().err
 
 
 def test_compiled_kernels_are_not_spoken_of(started, capsys, monkeypatch) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from experiments.commands import COMMANDS, CONF
-from experiments.given import served_kinds
 from experiments.help_text import all_keys
+from experiments.idle_keys import served_kinds
 from tests.experiments.conftest import Spac
 
 PLAYED = ("model=trace", "draft=pair", "policy=lru_cpu", "cache_ratio=0.2")
@@ -53,14 +53,14 @@ def test_a_comparison_says_what_it_plays_besides(spac: Spac, dense_trace: Path) 
         (["study", "formats", "requests=999"], "requests=999: "),
         (["study", "formats", "copy_to=file"], "copy_to=file: cannot be a folder"),
         (
-            ["validate", "policy=[lru_fetch,all_cpu]", "keep=file/below"],
+            ["validate", "clock=padded", "policy=[lru_fetch,all_cpu]", "keep=file/below"],
             "keep=file/below: cannot be a folder",
         ),
         (
-            ["bench", "only=solvers", "size=small", "policy=no.Such"],
+            ["bench", "only=decisions", "size=small", "policy=no.Such"],
             "policy no.Such: cannot import",
         ),
-        (["bench", "only=solvers", "policy=1.5"], "policy 1.5: cannot import"),
+        (["bench", "only=decisions", "policy=1.5"], "policy 1.5: cannot import"),
         (["calibrate", "threads=2000"], "threads=2000: must be at most 1024"),
         (["record", "sampling.seed=-1"], "sampling.seed=-1: must be 0.."),
     ],
@@ -72,7 +72,8 @@ def test_refused_before_a_folder_is_made(
     if words[0] in ("demo", "validate", "calibrate"):
         words = [*words, f"trace={dense_trace}"]
     if words[0] == "demo" and not words[1].startswith("policy="):
-        words = [*words, "policy=lru_cpu", "no_speculation=null"]  # what this trace can serve
+        # What this trace can serve.
+        words = [*words, "policy=lru_cpu", "no_speculation=null", "requests=2"]
     assert expected in spac(*words).error
     assert not (tmp_path / "outputs").exists()
 

@@ -9,11 +9,13 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+import optuna
 import pandas as pd
 import pytest
 import yaml
 from optuna.trial import FrozenTrial, TrialState
 
+from experiments import tuning_study
 from experiments.tuning_outcome import Outcome, verdict
 from experiments.tuning_study import FINISHED, STARTUP, join_study
 from tests.experiments.conftest import Spac
@@ -232,3 +234,31 @@ def test_evidence_is_plain_data(spac: Spac, trace: Path) -> None:
     content = yaml.safe_load(Path("outputs/tune/latest/policy.yaml").read_text())
     assert json.loads(json.dumps(content)) == content
     assert content["evidence"]["trials"] == 1 and len(content["evidence"]["source_hash"]) == 16
+
+
+def test_a_range_that_is_not_searched(spac: Spac, trace: Path, tmp_path: Path) -> None:
+    for more in (["parameters=[up]", "ranges.down=[1,3]"], ["ranges.decay=[0.6,0.7]"]):
+        assert f"{more[-1]} changes nothing here" in spac(*words(trace, *more)).error
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_a_database_that_another_process_holds(
+    spac: Spac, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning_study, "SECONDS_FOR_LOCK", 0.05)
+    path = Path("outputs/tune/night/study.db")
+    holders: list[sqlite3.Connection] = []
+
+    def held(folder: Path, pruner: str) -> optuna.Study:
+        study = tuning_study.open_study(folder, pruner)
+        holders.append(sqlite3.connect(path))
+        holders[0].execute("BEGIN EXCLUSIVE")
+        return study
+
+    search = words(trace, "parameters=[up]", "study=night", trials=2)
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.tune.open_study", held)
+        error = spac(*search).error
+    holders[0].close()
+    assert error.startswith(f"{path}: ") and "locked" in error
+    assert spac(*search).code == 0, "the same command goes on"

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from policies.errors import UserError
 from traces.text_rows import TextRows
 
+MOST_CHOICES = 2**30  # of an expert or not, in all: they are drawn in arrays of up to 8 bytes each
+
 
 @dataclass(frozen=True)
 class TextShape:
@@ -27,6 +29,13 @@ class TextShape:
             raise UserError(f"top_k={self.top_k} of experts={self.experts}")
         if self.experts > 0xFFFF:
             raise UserError(f"experts={self.experts}, at most 65535 fit")
+        choices = self.rows * self.layers * self.experts
+        if choices > MOST_CHOICES:
+            raise UserError(
+                f"requests={self.requests} texts of tokens={self.tokens} in layers={self.layers} "
+                f"of experts={self.experts} are {choices:,} choices to draw, {MOST_CHOICES:,} "
+                "fit in memory; lower one of them"
+            )
 
     @property
     def rows(self) -> int:
