@@ -4,8 +4,11 @@ first use is explained, and one for a cache that keeps nothing is not overlooked
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from numba.core.event import Event, Listener, install_listener
+
+from policies.sources import PACKAGES
 
 COMPILING = "numba:compile"  # not for machine code that is found on the disk
 NOTICE = (
@@ -21,12 +24,19 @@ class _Teller(Listener):
         self._told = False
 
     def on_start(self, event: Event) -> None:
-        if not self._told:
+        if not self._told and is_kernel(event.data["dispatcher"]):
             self._told = True
             print(NOTICE, file=sys.stderr, flush=True)
 
     def on_end(self, event: Event) -> None:
         pass
+
+
+def is_kernel(dispatcher: Any) -> bool:
+    """One of this project. Small functions of numba's own are compiled in every process."""
+    # Functions that numba writes itself may have no module.
+    module = str(dispatcher.py_func.__module__)
+    return module.partition(".")[0] in PACKAGES
 
 
 @contextmanager

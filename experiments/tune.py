@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from optuna.trial import TrialState
 from rich.console import Console
 
+from experiments.comparison import refuse_run
 from experiments.configuration import truth, whole_number
 from experiments.figure_style import save_figure
 from experiments.outputs import new_folder, removed_if_unused
@@ -47,7 +48,9 @@ def run(config: DictConfig) -> int:
         raise UserError(f"trials={trials}: must be at least 1")
     settings = OmegaConf.to_yaml(config, resolve=True)
     workloads, scene, axes = prepared(settings)
-    workers_from(config.workers, trials)  # refused before there is a folder
+    for each in workloads:  # refused before there is a folder
+        refuse_run(each.name, each.replay, scene.choice.build(), scene.setting, scene.choice.name)
+    workers_from(config.workers, trials)
     console.print(scene.setting.scale_note(workloads[0].replay.model), highlight=False)
     console.print(f"searched: {', '.join(axis.name for axis in axes)}", highlight=False)
     with study_folder(config) as folder, database_of(folder):

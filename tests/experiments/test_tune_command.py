@@ -236,6 +236,14 @@ def test_evidence_is_plain_data(spac: Spac, trace: Path) -> None:
     assert content["evidence"]["trials"] == 1 and len(content["evidence"]["source_hash"]) == 16
 
 
+def test_times_that_cannot_be_are_refused_before_there_is_a_folder(
+    spac: Spac, trace: Path, tmp_path: Path
+) -> None:
+    given = [word for word in words(trace) if not word.startswith("model=")]
+    assert "ns for one operation" in spac(*given, "model.layers=1000000000000000000").error
+    assert not (tmp_path / "outputs").exists()
+
+
 def test_a_range_that_is_not_searched(spac: Spac, trace: Path, tmp_path: Path) -> None:
     for more in (["parameters=[up]", "ranges.down=[1,3]"], ["ranges.decay=[0.6,0.7]"]):
         assert f"{more[-1]} changes nothing here" in spac(*words(trace, *more)).error
