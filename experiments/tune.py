@@ -37,6 +37,7 @@ from policies.errors import UserError
 from policies.sources import source_hash
 
 PICTURE = "sensitivity.png"
+MOST_TRIALS = 1_000_000
 
 
 def run(config: DictConfig) -> int:
@@ -44,8 +45,8 @@ def run(config: DictConfig) -> int:
     console = terminal()
     pruner, trials = check_pruner(config.pruner), whole_number("trials", config.trials)
     pictures = truth("pictures", config.pictures)
-    if trials < 1:
-        raise UserError(f"trials={trials}: must be at least 1")
+    if not 1 <= trials <= MOST_TRIALS:
+        raise UserError(f"trials={trials}: must be 1..{MOST_TRIALS}")
     settings = OmegaConf.to_yaml(config, resolve=True)
     workloads, scene, axes = prepared(settings)
     for each in workloads:  # refused before there is a folder

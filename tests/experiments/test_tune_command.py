@@ -236,6 +236,11 @@ def test_evidence_is_plain_data(spac: Spac, trace: Path) -> None:
     assert content["evidence"]["trials"] == 1 and len(content["evidence"]["source_hash"]) == 16
 
 
+@pytest.mark.parametrize("trials", [0, -1, 10**18])
+def test_numbers_of_trials(spac: Spac, trace: Path, trials: int) -> None:
+    assert spac(*words(trace, trials=trials)).error == f"trials={trials}: must be 1..1000000"
+
+
 def test_times_that_cannot_be_are_refused_before_there_is_a_folder(
     spac: Spac, trace: Path, tmp_path: Path
 ) -> None:
