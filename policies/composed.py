@@ -13,6 +13,7 @@ from policies.errors import UserError
 from policies.estimators.fixed import start_fixed
 from policies.estimators.foresight import next_use_table, sum_uses_to_come
 from policies.estimators.inertia import start_boundaries
+from policies.estimators.matches import NEAREST, PASSES
 from policies.estimators.reuse import FEATURES, start_reuse
 from policies.parts import QUOTAS, SIGNALS, FixedWindow, Part, Shallow, describe
 from policies.quotas.even import even_quota
@@ -183,6 +184,8 @@ class ComposedPolicy:
             buckets=int(first[3]) if self.estimator.kind == kinds.REUSE else 0,
             ways=min(2 * shape.top_k, shape.experts),
             features=FEATURES if self.estimator.kind == kinds.REUSE else 0,
+            passes=PASSES if self.estimator.kind == kinds.REUSE else 0,
+            nearest=NEAREST if self.estimator.kind == kinds.REUSE else 0,
         )
 
     def _first_quota(self, shape: Shape) -> np.ndarray:

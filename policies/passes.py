@@ -6,6 +6,7 @@ from __future__ import annotations
 from policies import kinds
 from policies.compile import inner
 from policies.estimators.inertia import calibrate_boundaries
+from policies.estimators.matches import carry_likeness
 from policies.estimators.request_matrix import keep_matrix, match_matrix
 from policies.estimators.reuse import solve_weights
 from policies.estimators.token_shares import expect_token
@@ -31,6 +32,7 @@ def start_request(program, state):
         keep_matrix(state)
     elif program.estimator == kinds.REUSE:
         state.request_uses[:] = 0
+        state.likeness[:] = 0.0
     state.clock[BEFORE] = -1
     state.clock[REQUEST_PASSES] = 0
     state.clock[REQUESTS] += 1
@@ -51,6 +53,7 @@ def start_pass(program, state, costs, gamma_max, last_token):
         match_matrix(state)
     elif program.estimator == kinds.REUSE:
         solve_weights(state)
+        carry_likeness(state)
     gamma = choose_window(program, state, costs, gamma_max)
     clock[GAMMA] = gamma
     clock[ACCUMULATED_NS] = costs.pass_ns + gamma * costs.draft_step_ns

@@ -80,6 +80,8 @@ class Sizes(NamedTuple):
     buckets: int = 0  # rows of the table of tokens
     ways: int = 0  # experts remembered per token and layer
     features: int = 0  # what expected uses are learned from, per expert
+    passes: int = 0  # past passes that the present one is compared with
+    nearest: int = 0  # those of them that are listened to
 
 
 class State(NamedTuple):
@@ -100,7 +102,10 @@ class State(NamedTuple):
     policies.estimators.reuse: features float64 [layers, experts, features], after and weights
     float64 [features], sums and equations float64 [features, features + 1], request_uses float64
     [layers, experts], follow float32 [layers, experts, experts], followed and all_uses float32
-    [layers, experts], expected float64 [2, experts].
+    [layers, experts], expected float64 [3, experts]; a ring of past passes: past_mask uint64
+    [layers, passes, words], a bit per expert used, past_expert int16 [layers, passes, experts] and
+    past_size int16 [layers, passes], the same as lists, likeness float64 [passes] to the pass under
+    way, nearest int64 [nearest].
     """
 
     utility: npt.NDArray[np.float64]
@@ -131,6 +136,11 @@ class State(NamedTuple):
     followed: npt.NDArray[np.float32]
     all_uses: npt.NDArray[np.float32]
     expected: npt.NDArray[np.float64]
+    past_mask: npt.NDArray[np.uint64]
+    past_expert: npt.NDArray[np.int16]
+    past_size: npt.NDArray[np.int16]
+    likeness: npt.NDArray[np.float64]
+    nearest: npt.NDArray[np.int64]
     after: npt.NDArray[np.float64]
     counts_to_come: npt.NDArray[np.uint8]
     next_use: npt.NDArray[np.int32]
@@ -173,7 +183,12 @@ def new_state(layers: int, experts: int, sizes: Sizes | None = None) -> State:
         follow=np.zeros((learning, experts, experts), np.float32),
         followed=np.zeros((learning, experts), np.float32),
         all_uses=np.zeros((learning, experts), np.float32),
-        expected=np.zeros((2, experts)),
+        expected=np.zeros((3, experts)),
+        past_mask=np.zeros((learning, sizes.passes, (experts + 63) // 64), np.uint64),
+        past_expert=np.zeros((learning, sizes.passes, experts), np.int16),
+        past_size=np.zeros((learning, sizes.passes), np.int16),
+        likeness=np.zeros(sizes.passes),
+        nearest=np.zeros(sizes.nearest, np.int64),
         after=np.zeros(sizes.features),
         counts_to_come=np.zeros((0, layers, experts), np.uint8),
         next_use=np.zeros((0, layers, experts), np.int32),

@@ -1,9 +1,9 @@
 """Expected uses of an expert in the passes to come, learned while running.
 
-What is seen of an expert in a pass is a row of seven numbers: how often passes used it, over a
-short and a long memory and in this request; whether this one did; what its tokens and the experts
-of its layer say about the next (policies.estimators.next_tokens, .followers); and 1. Its value is
-their weighted sum. The weights, the same for all experts, solve
+What is seen of an expert in a pass is a row of eight numbers: how often passes used it, over a
+short and a long memory and in this request; whether this one did; what its tokens, the experts of
+its layer and past passes like it say about the next (policies.estimators.next_tokens, .followers,
+.matches); and 1. Its value is their weighted sum. The weights, the same for all experts, solve
 
     value(before) = used + discount * value(after)
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from policies.compile import inner, kernel
 from policies.estimators.followers import expect_followers, learn_followers
+from policies.estimators.matches import compare_layer, expect_matches
 from policies.estimators.next_tokens import expect_next_tokens
 from policies.state import ESTIMATOR, PASS, REQUEST_PASSES, SPREAD, TOP_K
 
@@ -29,8 +30,9 @@ NOW = 2
 REQUEST = 3
 TOKENS = 4
 FOLLOWERS = 5
-ONE = 6
-FEATURES = 7
+MATCHES = 6
+ONE = 7
+FEATURES = 8
 SHORT_STEP = 0.2
 LONG_STEP = 0.01
 REQUEST_PRIOR = 4.0  # passes without a use before the first of a request
@@ -55,9 +57,11 @@ def observe_reuse(state, observation, layer):
     weights, uses = state.weights, state.request_uses
     now = state.clock[PASS]
     _observe_rates(state, observation, layer)
+    followers, tokens, matches = state.expected[0], state.expected[1], state.expected[2]
     learn_followers(state, observation, layer)
-    followers, tokens = state.expected[0], state.expected[1]
     expect_followers(state, observation, layer, followers)
+    compare_layer(state, observation, layer)
+    expect_matches(state, layer, matches)
     tokens[:] = 0.0
     if state.parameters[ESTIMATOR, TOKEN_WEIGHT] > 0.0:
         expect_next_tokens(state, layer, tokens)
@@ -83,6 +87,7 @@ def observe_reuse(state, observation, layer):
         after[REQUEST] = uses[layer, expert] / passes
         after[TOKENS] = tokens[expert]
         after[FOLLOWERS] = followers[expert]
+        after[MATCHES] = matches[expert]
         after[ONE] = 1.0
         if now > 0 and (expert + turn) % LEARNERS == 0:
             _learn(state, before, after, used)
