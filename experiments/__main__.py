@@ -17,7 +17,7 @@ HELP_FLAGS = ("-h", "--help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code: 0 done, 1 failed, 2 refused with one line, 130 interrupted."""
+    """Exit code: 0 done, 1 failed, 2 refused with one line, 130 interrupted, 143 ended."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return dispatch(words)

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from experiments import script
 from experiments.commands import Command
 from experiments.configuration import compose_config
-from experiments.ctrl_c import CtrlC
+from experiments.ctrl_c import CtrlC, Terminated
 from experiments.multirun import run_jobs
 from experiments.refusals import REFUSED, one_line
 
@@ -17,7 +17,7 @@ MULTIRUN_FLAGS = ("-m", "--multirun")
 
 
 def launch(command: Command, words: Sequence[str]) -> int:
-    """Exit code of `spac <command> <words>`: 0, 2 for a refusal, 130 for Ctrl-C."""
+    """Exit code of `spac <command> <words>`: 0, 2 for a refusal, 130 or 143 for a signal."""
     with CtrlC() as ctrl_c:
         try:
             if any(flag in words for flag in MULTIRUN_FLAGS):
@@ -25,10 +25,12 @@ def launch(command: Command, words: Sequence[str]) -> int:
                 return run_jobs(command, rest, task(command))
             config = compose_config(command, words)
             return task(command)(config)
-        except KeyboardInterrupt:
-            return script.tell_interruption()
+        except (KeyboardInterrupt, Terminated):
+            return script.tell_interruption(ctrl_c.number)
         except Exception as error:
-            return script.tell_interruption() if ctrl_c.raised else tell_refusal(error, command)
+            if ctrl_c.raised:
+                return script.tell_interruption(ctrl_c.number)
+            return tell_refusal(error, command)
 
 
 def tell_refusal(error: Exception, command: Command) -> int:

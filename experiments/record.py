@@ -15,10 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments.configuration import as_list, as_mapping, threads, truth, whole_number
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import write_run_file
+from experiments.recordable import draft_of, refuse_unrecordable, target_of
 from experiments.sampling_choice import sampling_from
 from experiments.terminal import terminal
 from policies.errors import UserError
-from runtime.checkpoints import SHIPPED_PAIR, open_draft, open_target
+from runtime.checkpoints import open_draft, open_target
 from runtime.draft_model import DraftModel, open_draft_model
 from runtime.host_memory import available_host_bytes
 from runtime.prompts import Prompt, read_prompts, shipped_prompts
@@ -48,12 +49,17 @@ def run(config: DictConfig) -> int:
         raise UserError(f"kind={config['kind']} cannot be recorded; use dense or windowed")
     workloads = workload_names(config)
     settings = settings_from(config, workloads[0])
+    facts = open_target(target_of(config))
+    tokenizer = Tokenizer(facts.path)
+    prompts = {name: choose_prompts(config, name, tokenizer) for name in workloads}
+    for chosen in prompts.values():
+        refuse_unrecordable(config, settings, facts, chosen)
     pair = open_pair(config)
-    prompts = {name: choose_prompts(config, name, pair.tokenizer) for name in workloads}
-    made = output_folder(config, workloads, pair)
-    # A folder of the user's own stays where it is.
-    place = removed_if_unused(made) if config["out"] is None else nullcontext(made)
-    with place as folder:
+    made, own = output_folder(config, workloads), config["out"] is not None
+    with nullcontext(made) if own else removed_if_unused(made) as folder:  # the user's own stays
+        if not own:
+            inputs = {"tokenizer": tokenizer_hash(pair.target.facts.path)}
+            write_run_file(folder, "record", config, inputs)
         record_all(config, pair, prompts, settings, folder)
     return 0
 
@@ -89,13 +95,10 @@ def workload_names(config: Mapping[str, Any]) -> list[str]:
     return workloads
 
 
-def output_folder(config: DictConfig, workloads: list[str], pair: Pair) -> Path:
-    """`out`, where no trace may exist yet, or a new numbered folder with its run.json."""
+def output_folder(config: DictConfig, workloads: list[str]) -> Path:
+    """`out`, where no trace may exist yet, or a new numbered folder."""
     if config["out"] is None:
-        folder = new_folder(config["outputs"], "record")
-        inputs = {"tokenizer": tokenizer_hash(pair.target.facts.path)}
-        write_run_file(folder, "record", config, inputs)
-        return folder
+        return new_folder(config["outputs"], "record")
     folder = Path(config["out"])
     for path in (folder / workload for workload in workloads):
         if path.exists():
@@ -119,10 +122,7 @@ def settings_from(config: Mapping[str, Any], workload: str) -> RecordingSettings
 
 def open_pair(config: Mapping[str, Any]) -> Pair:
     """Load target and draft on the configured device."""
-    path = config["target"] or SHIPPED_PAIR / "target"
-    draft = config["draft_path"]
-    if draft is None and config["target"] is None:
-        draft = SHIPPED_PAIR / "draft"
+    path, draft = target_of(config), draft_of(config)
     facts = open_target(path)
     wanted = config["threads"]
     if wanted is None and facts.hidden < SMALL:
@@ -131,11 +131,10 @@ def open_pair(config: Mapping[str, Any]) -> Pair:
         torch.set_num_threads(threads(wanted))
     device, dtype = str(config["device"]), str(config["dtype"])
     tokenizer = Tokenizer(facts.path)
-    chosen = None if draft == "none" else draft
-    models = {"target": facts} | ({} if chosen is None else {"draft": open_draft(chosen)})
+    models = {"target": facts} | ({} if draft is None else {"draft": open_draft(draft)})
     check_resident(models, dtype, available_host_bytes())
     target = open_target_model(path, device, dtype)
-    return Pair(target, open_draft_model(chosen, facts, device, dtype), tokenizer)
+    return Pair(target, open_draft_model(draft, facts, device, dtype), tokenizer)
 
 
 def choose_prompts(config: Mapping[str, Any], workload: str, tokenizer: Tokenizer) -> list[Prompt]:
@@ -165,10 +164,7 @@ def record(
     settings = replace(settings, notes={"tokenizer": tokenizer_hash(pair.target.facts.path)})
     if config["kind"] == "windowed":
         return record_windowed(out, pair.target, pair.draft, prompts, settings, progress=progress)
-    if pair.draft is None:
-        raise UserError(
-            "kind=dense needs a draft; give draft_path=<checkpoint> or kind=windowed gamma=0"
-        )
+    assert pair.draft is not None
     return record_dense(out, pair.target, pair.draft, prompts, settings, progress=progress)
 
 

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.configuration import number, whole_number
-from experiments.key_kinds import LARGEST
+from experiments.key_kinds import LARGEST, as_written
 from policies.errors import UserError
 from runtime.truncation import Truncation
 from traces.manifest import SamplingInfo
+
+MODES = ("greedy", "keyed", "rejection")
 
 
 def sampling_from(values: Mapping[str, Any]) -> tuple[SamplingInfo, Truncation]:
@@ -19,6 +21,9 @@ def sampling_from(values: Mapping[str, Any]) -> tuple[SamplingInfo, Truncation]:
     seed = whole_number("sampling.seed", values["seed"])
     if not 0 <= seed <= LARGEST:
         raise UserError(f"sampling.seed={seed}: must be 0..{LARGEST}")
+    if values["mode"] not in MODES:
+        said = as_written(values["mode"])
+        raise UserError(f"sampling.mode={said} is unknown; use {', '.join(MODES)}")
     return (
         SamplingInfo(values["mode"], temperature, seed),
         Truncation(

@@ -54,10 +54,10 @@ def run_script(main: Callable[[], int]) -> int:
         return REFUSED
 
 
-def tell_interruption() -> int:
-    """Say that Ctrl-C ended the program; its exit code."""
+def tell_interruption(number: int | None = None) -> int:
+    """Say that a signal, Ctrl-C where no number is given, ended the program; its exit code."""
     print("interrupted: what was finished is kept", file=sys.stderr)
-    return INTERRUPTED
+    return INTERRUPTED if number is None else 128 + number
 
 
 def mendable(error: Exception) -> str | None:

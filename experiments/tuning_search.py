@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from experiments.tuning_runs import Scene, Speeds, gain, speeds_of
 from experiments.tuning_scene import prepared
-from experiments.tuning_study import STARTUP, join_study
+from experiments.tuning_study import STARTUP, database_of, join_study
 
 
 class Stopped(Exception):
@@ -34,6 +34,10 @@ class Search:
     def __call__(self, place: int) -> str:
         """Play trial number `place` of those that end, from 0; a word on it. The first is the
         default, if it can be drawn."""
+        with database_of(self.folder):
+            return self._play(place)
+
+    def _play(self, place: int) -> str:
         _, scene, axes = prepared(self.settings)
         study = _joined(self)
         # A sampler of its own for each trial: a continued study draws what an uninterrupted one

@@ -1,12 +1,12 @@
 """The Optuna study of a search, in SQLite, continued after whatever stopped it."""
 
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, TrialState
 
 from policies.errors import UserError
@@ -16,6 +16,11 @@ NAME = "tune"
 STARTUP = 10  # trials drawn at random, and finished ones that a pruner needs
 SECONDS_FOR_LOCK = 60  # of the database, which one process at a time writes
 PRUNERS = ("median", "quartile", "none")
+# Primary result codes of SQLite; one that is extended holds its primary one in the lowest byte.
+MACHINE_FAULTS = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+)  # fmt: skip
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
@@ -39,6 +44,8 @@ def open_study(folder: Path, pruner: str) -> optuna.Study:
         for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             study.tell(trial.number, state=TrialState.FAIL)
     except Exception as error:  # whatever the database says of a file that is no study
+        if machine_fault(error) is not None:
+            raise
         raise UserError(
             f"{path}: cannot be read as a study ({type(error).__name__}); begin another study="
         ) from error
@@ -47,16 +54,27 @@ def open_study(folder: Path, pruner: str) -> optuna.Study:
 
 @contextmanager
 def database_of(folder: Path) -> Iterator[None]:
-    """Inside, what the study's database refuses in the middle of a search, because it is locked or
-    the disk is full, is a UserError."""
+    """Inside, a study's database that is locked, or has no room or leave to write, is a UserError.
+    Around a trial as well as around a search: an error from another process has lost its cause."""
     try:
         yield
-    except StorageInternalError as error:
-        said = str(error.__cause__ or error).splitlines()[0]
+    except Exception as error:
+        said = machine_fault(error)
+        if said is None:
+            raise
         raise UserError(
-            f"{folder / STUDY_FILE}: {said}; end what holds it or make room. Finished trials are "
+            f"{folder / STUDY_FILE}: {said}; end what holds it, or make room. What is finished is "
             "kept, and a search with study=NAME goes on by the same command"
         ) from error
+
+
+def machine_fault(error: BaseException | None) -> str | None:
+    """What SQLite says where the machine and not the file is at fault; None where it is not."""
+    while error is not None:
+        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF in MACHINE_FAULTS:
+            return f"{error} ({error.sqlite_errorname})"
+        error = error.__cause__
+    return None
 
 
 def join_study(folder: Path, pruner: str) -> optuna.Study:

@@ -44,13 +44,7 @@ def record_dense(
 
     progress(request, new tokens so far) is called after each token; `writer` makes the TraceWriter.
     """
-    if settings.sampling.mode not in ("greedy", "keyed"):
-        raise UserError(
-            f"sampling.mode={settings.sampling.mode} depends on the window, so it cannot be "
-            "recorded densely; use keyed or greedy, or kind=windowed"
-        )
-    if settings.gamma < 1:
-        raise UserError(f"gamma={settings.gamma} must be at least 1 for a dense trace")
+    check_dense(settings)
     session = RecordingSession(target, draft, prompts, settings, margins, progress)
     rule = make_rule(settings.sampling, target.facts.vocabulary, target.device, settings.truncation)
     assert isinstance(rule, KeyedRule)
@@ -69,6 +63,18 @@ def record_dense(
                 session.count(request, 1)
             session.finish(trace, request, rows, text)
         return session.summary(trace)
+
+
+def check_dense(settings: RecordingSettings) -> None:
+    """UserError for settings that no dense trace can be recorded with."""
+    mode = settings.sampling.mode
+    if mode == "rejection":
+        raise UserError(
+            f"sampling.mode={mode} depends on the window, so it cannot be recorded densely; use "
+            "keyed or greedy, or kind=windowed"
+        )
+    if settings.gamma < 1:
+        raise UserError(f"gamma={settings.gamma} must be at least 1 for a dense trace")
 
 
 def record_windowed(

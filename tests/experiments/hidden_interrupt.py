@@ -45,11 +45,27 @@ def dropped() -> None:
         time.sleep(0.001)
 
 
+def terminated() -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+def terminated_and_hidden() -> None:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        raise ValueError("could not determine a shape") from None
+
+
 def nothing() -> None:
     raise ZeroDivisionError
 
 
-WAYS = {way.__name__: way for way in (failing_clean_up, other_error, refused, dropped, nothing)}
+WAYS = {
+    way.__name__: way
+    for way in (
+        failing_clean_up, other_error, refused, dropped, terminated, terminated_and_hidden, nothing,
+    )
+}  # fmt: skip
 
 
 def run(config: Any) -> int:

@@ -18,6 +18,17 @@ def test_hidden_by_a_library(
     assert capfd.readouterr().err == "interrupted: what was finished is kept\n"
 
 
+@pytest.mark.parametrize("way", ["terminated", "terminated_and_hidden"])
+def test_a_request_to_end_cleans_up_and_says_so(
+    way: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN_BY", way)
+    command = Command("policies", "tests.experiments.hidden_interrupt", "is ended")
+    assert launch(command, []) == 143
+    assert capfd.readouterr().err == "interrupted: what was finished is kept\n"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 def test_without_ctrl_c_a_fault_of_ours_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN_BY", "nothing")
     command = Command("policies", "tests.experiments.hidden_interrupt", "fails")

@@ -88,3 +88,28 @@ def test_a_calibration_of_another_shape(spac: Spac, dense_trace: Path, tmp_path:
     assert "calibration_trace=prose has 8 layers of 64 experts" in error
     assert "has 3 of 16, top-2" in error
     assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["gamma=0"], "gamma=0 must be at least 1 for a dense trace"),
+        (["gamma=1000000000000000000"], "do not fit the model's 2048 positions"),
+        (["sampling.mode=tarot"], "sampling.mode=tarot is unknown; use greedy, keyed, rejection"),
+        (["sampling.mode=null"], "sampling.mode=null is unknown"),
+        (["sampling.mode=rejection"], "cannot be recorded densely"),
+        (["sampling.temperature=0"], "for no randomness use sampling.mode=greedy"),
+        (["draft_path=none"], "kind=dense needs a draft"),
+        (["kind=windowed", "draft_path=none"], "gamma=8 needs a draft"),
+        (["kind=windowed", "gamma=-1"], "gamma=-1 needs a draft and must not be negative"),
+    ],
+)
+def test_what_cannot_be_recorded_loads_no_model(
+    spac: Spac, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: str
+) -> None:
+    def loaded(*_: object) -> None:
+        pytest.fail("a model was loaded")
+
+    monkeypatch.setattr("experiments.record.open_pair", loaded)
+    assert expected in spac("record", "requests=1", *words).error
+    assert not (tmp_path / "outputs").exists()

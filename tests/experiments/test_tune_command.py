@@ -272,6 +272,7 @@ def test_a_database_that_another_process_holds(
     with monkeypatch.context() as patch:
         patch.setattr("experiments.tune.open_study", held)
         error = spac(*search).error
+    assert spac(*search).error == error, "the same where it is opened"
     holders[0].close()
-    assert error.startswith(f"{path}: ") and "locked" in error
+    assert error.startswith(f"{path}: database is locked (SQLITE_BUSY)")
     assert spac(*search).code == 0, "the same command goes on"

@@ -85,6 +85,18 @@ def test_numbered_output_folder(config: dict[str, Any], tmp_path: Path) -> None:
         assert json.loads((folder / "run.json").read_text())["config"]["gamma"] == 3
 
 
+def test_a_folder_whose_settings_cannot_be_written_goes_again(
+    config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("experiments.record.write_run_file", full)
+    with pytest.raises(OSError, match="No space"):
+        run(OmegaConf.create(config | {"out": None, "requests": 1}))
+    assert list((tmp_path / "outputs" / "record").iterdir()) == []
+
+
 def test_an_existing_trace_is_refused_before_recording(
     config: dict[str, Any], tmp_path: Path
 ) -> None:
