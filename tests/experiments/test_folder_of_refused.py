@@ -13,7 +13,7 @@ CASES = {
     "demo": (
         "experiments.demo.record_fresh",
         "demo",
-        ("policy=lru_cpu", "sweep_gammas=[2]", "gamma=2"),
+        ("policy=lru_cpu", "sweep_gammas=[2]", "gamma=2", "requests=2"),
     ),
     "compare": ("experiments.compare.play_all", "compare", ("policy=lru_cpu", "pictures=false")),
     "bench": ("experiments.bench.measure", "bench", ("size=small", "policy=lru_cpu")),
