@@ -1,7 +1,6 @@
 """`spac`, the one console command. Its first word chooses a command; modules load when used."""
 
 import atexit
-import contextlib
 import importlib
 import os
 import sys
@@ -11,7 +10,14 @@ from typing import NoReturn
 
 from experiments.commands import COMMANDS
 from experiments.help_text import command_help, overview
-from experiments.script import leave_pipe, open_streams
+from experiments.script import (
+    PIPE_CLOSED,
+    REFUSED,
+    flushed,
+    leave_pipe,
+    mendable,
+    open_streams,
+)
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -25,7 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         leave_pipe()
-        return 141
+        return PIPE_CLOSED
+    except OSError as error:  # a help that is written to a full disk
+        print(f"error: {mendable(error)}", file=sys.stderr)
+        return REFUSED
 
 
 def dispatch(words: list[str]) -> int:
@@ -33,6 +42,10 @@ def dispatch(words: list[str]) -> int:
     if not words or words[0] in (*HELP_FLAGS, "help"):
         print(overview())
         return 0
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):  # Python's for foreign bytes
+            print(f"error: {word!a}: no text in the encoding of this locale", file=sys.stderr)
+            return REFUSED
     command = COMMANDS.get(words[0])
     if command is None:
         print(
@@ -55,10 +68,7 @@ def program() -> NoReturn:
     work by that, aborted about one process in a hundred after its work was done and told.
     """
     open_streams()
-    code = main()
-    with contextlib.suppress(BrokenPipeError):  # the reader of a pipe has seen enough
-        sys.stdout.flush()
-        sys.stderr.flush()
+    code = flushed(main())
     # In the order of Python's own end: pools stop their processes with the threads, and only then
     # may exit handlers wait for those processes.
     threading._shutdown()

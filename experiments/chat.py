@@ -60,8 +60,18 @@ def _turn(
 
 
 def read_prompts_of_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Lines that are not blank, without their ends."""
-    return (line.rstrip("\n") for line in lines if line.strip())
+    """Lines that are not blank, without their ends; UserError for one that is no text."""
+    read = 0
+    try:
+        for line in lines:
+            line.encode()
+            read += 1
+            if line.strip():
+                yield line.rstrip("\n")
+    except UnicodeError as error:  # of the stream itself, or of what it has put for foreign bytes
+        raise UserError(
+            f"standard input, after line {read}: no text in UTF-8 ({error.args[-1]})"
+        ) from error
 
 
 def show(text: str) -> None:
@@ -85,6 +95,9 @@ def _lines_of_a_person(interrupts: Interrupts) -> Iterator[str]:
                 line = input(PROMPT).strip()
         except KeyboardInterrupt:
             note("\n/exit or Ctrl-D leaves")
+            continue
+        except UnicodeDecodeError:
+            note("no text in UTF-8")
             continue
         except EOFError:
             show("\n")

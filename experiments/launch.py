@@ -28,6 +28,8 @@ def launch(command: Command, words: Sequence[str]) -> int:
         except (KeyboardInterrupt, Terminated):
             return script.tell_interruption(ctrl_c.number)
         except Exception as error:
+            if isinstance(error, BrokenPipeError) and script.reader_gone():
+                raise
             if ctrl_c.raised:
                 return script.tell_interruption(ctrl_c.number)
             return tell_refusal(error, command)

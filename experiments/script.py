@@ -3,8 +3,10 @@ mend, the exit codes of `spac`. Nothing heavy is imported: the GPU check needs n
 """
 
 import argparse
+import contextlib
 import math
 import os
+import select
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,9 +73,33 @@ def mendable(error: Exception) -> str | None:
     return None
 
 
+def reader_gone(number: int = 1) -> bool:
+    """Whether the descriptor, standard output where none is given, is a pipe that nobody reads."""
+    poll = select.poll()
+    poll.register(number, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
 def leave_pipe() -> None:
     """Let what is still in the buffer of standard output go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flushed(code: int) -> int:
+    """Write what is left in the buffers of the standard streams; `code`, or that of a pipe that
+    nobody reads, or of a refusal where the text could not be written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or PIPE_CLOSED
+        leave_pipe()
+    except OSError as error:
+        print(f"error: standard output: {mendable(error)}", file=sys.stderr)
+        code = code or REFUSED
+        leave_pipe()
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    return code
 
 
 def count(text: str) -> int:

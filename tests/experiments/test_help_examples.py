@@ -60,8 +60,10 @@ traces:
 def small_words(words: list[str]) -> list[str]:
     """`words` with small values for the keys that they leave out."""
     given = {word.partition("=")[0] for word in words if "=" in word}
-    if "prompt" in given:  # one text, so no number of requests
+    if words[0] == "run" and not given & {"workload", "prompts"}:  # no number of requests
         given.add("requests")
+    if "clock=unpadded" in words or "device=cuda" in words:
+        given.add("slow_motion")
     extra = STUDIES[words[1]] if words[0] == "study" else SMALL.get(words[0], ())
     return words + [word for word in extra if word.partition("=")[0] not in given]
 

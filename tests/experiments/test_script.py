@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments import readme
+from experiments.chat import read_prompts_of_lines
 from experiments.gpu_check.__main__ import main as gpu_check
 from experiments.script import Options, count, mendable, new_file, run_script, seconds
 from policies.errors import UserError
@@ -133,3 +134,43 @@ def test_a_foreign_table_replaces_nothing(kept: Path, content: str) -> None:
 def test_a_readme_without_its_markers(kept: Path) -> None:
     with pytest.raises(UserError, match="is not there once"):
         readme.with_section("no markers", readme.RESULTS_PART, "new")
+
+
+ON = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from experiments.__main__ import program; "
+
+
+def spoken(words: list[str], stdout: int, **environment: str) -> tuple[int, str]:
+    """Exit code of `spac` with its own end, and what it says on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{ON}sys.argv = ['spac', *{words!r}]; program()"], stdout=stdout,
+        stderr=subprocess.PIPE, text=True, env=os.environ | environment, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["policies"]])
+def test_text_that_nobody_reads_or_that_has_no_room(words: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    assert spoken(words, write) == (141, "")
+    os.close(write)
+    full = os.open("/dev/full", os.O_WRONLY)
+    code, said = spoken(words, full)
+    os.close(full)
+    assert code == 2 and said.startswith("error: ") and said.endswith("No space left on device\n")
+    assert said.count("\n") == 1
+
+
+def test_a_word_of_foreign_bytes() -> None:
+    code, said = spoken(["run", "prompt=\udcff"], subprocess.DEVNULL)
+    assert code == 2
+    assert said == "error: 'prompt=\\udcff': no text in the encoding of this locale\n"
+
+
+@pytest.mark.parametrize("lines", [["first\n", "b\udcffad\n"], None])
+def test_lines_of_foreign_bytes(lines: list[str] | None, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"first\n" * 2000 + b"\xff\n")
+    with (tmp_path / "lines").open(encoding="utf-8") as stream:
+        given = stream if lines is None else lines
+        with pytest.raises(UserError, match="standard input, after line .*: no text in UTF-8"):
+            assert "first" in list(read_prompts_of_lines(given))
