@@ -172,5 +172,5 @@ def test_lines_of_foreign_bytes(lines: list[str] | None, tmp_path: Path) -> None
     (tmp_path / "lines").write_bytes(b"first\n" * 2000 + b"\xff\n")
     with (tmp_path / "lines").open(encoding="utf-8") as stream:
         given = stream if lines is None else lines
-        with pytest.raises(UserError, match="standard input, after line .*: no text in UTF-8"):
+        with pytest.raises(UserError, match=r"standard input, after line [0-9]+: no text"):
             assert "first" in list(read_prompts_of_lines(given))
