@@ -14,6 +14,7 @@ import yaml
 from experiments.commands import CONF
 from experiments.configuration import options
 from experiments.refusals import unknown
+from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from simulator.hardware import DecisionTimes
 from simulator.profiles import check_numbers, number, read_profile
@@ -98,10 +99,7 @@ def choose_decision(value: object) -> DecisionFile | None:
 
 def read_decision_file(path: Path) -> DecisionFile:
     """UserError names file and key if it is damaged or foreign."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+    content = read_yaml(path, str(path), "spac bench writes such a file")
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: not a file of decision times; spac bench writes them")
     return read_profile(DecisionFile, dict(content), str(path))

@@ -10,6 +10,7 @@ import yaml
 
 from experiments.configuration import options
 from experiments.refusals import unknown
+from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
@@ -48,12 +49,7 @@ def read_policy(path: str | Path) -> PolicyFile:
     file = Path(path).expanduser()
     if file.is_dir():
         file = file / POLICY_FILE
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"policy={path}: cannot read it ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UserError(f"policy={file}: not valid YAML; spac tune writes such a file") from None
+    content = read_yaml(file, f"policy={file}", "spac tune writes such a file")
     if not isinstance(content, dict) or set(content) != KEYS:
         found = sorted(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise UserError(f"policy={file}: expected the keys {sorted(KEYS)}, found {found}")

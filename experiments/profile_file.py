@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from simulator.hardware import hardware_profile
 from traces.atomic import write_atomically
@@ -37,14 +38,7 @@ def read_hardware(path: Path) -> dict[str, Any]:
     """
     if path.is_dir():
         path = path / PROFILE_NAME
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"hardware={path}: cannot read it ({error.strerror})") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise UserError(
-            f"hardware={path}: not valid YAML; spac calibrate writes such a file"
-        ) from None
+    content = read_yaml(path, f"hardware={path}", "spac calibrate writes such a file")
     if not isinstance(content, dict):
         raise UserError(f"hardware={path}: expected keys with values, as in conf/hardware")
     hardware_profile(content, f"{KEY}{path}")

@@ -31,7 +31,7 @@ from runtime.forced_engine import check_forced
 from simulator.hardware import hardware_profile
 from traces.report_json import write_json
 
-LEAST_POLICIES = 2
+LEAST_POLICIES, MOST_RUNS = 2, 1_000
 STANDIN_GOAL, GPU_GOAL = 0.15, 0.05
 
 
@@ -47,6 +47,8 @@ def run(config: DictConfig) -> int:
     )
     if len(policies) < LEAST_POLICIES:
         raise UserError("policy=: name at least two, their order is what a simulator is for")
+    if positive("runs", config["runs"]) > MOST_RUNS:
+        raise UserError(f"runs={config['runs']}: must be at most {MOST_RUNS}")
     planned = [(clock, _choice(clock, config)) for clock in clocks(config)]
     _refuse_impossible(planned, policies)
     for clock, choice in planned:

@@ -12,6 +12,7 @@ import yaml
 from experiments.configuration import options
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import Standing, best_setting
+from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from traces.atomic import write_atomically
 
@@ -100,13 +101,10 @@ def read_winner(path: str | Path) -> Winner:
         file = file / WINNER_FILE
     if not file.is_file():
         raise UserError(f"{file}: no such file; run spac compare first")
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from error
+    content = read_yaml(file, str(file), "spac compare writes such a file")
     names = {field.name for field in fields(Winner)}
     if not isinstance(content, dict) or set(content) != names:
-        found = sorted(content) if isinstance(content, dict) else type(content).__name__
+        found = sorted(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise UserError(f"{file}: expected the keys {sorted(names)}, found {found}")
     winner = Winner(**content)
     if type(winner.gamma) is not int or winner.gamma < 0:

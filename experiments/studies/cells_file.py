@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
-
 from experiments.configuration import number, options, whole_number
+from experiments.key_kinds import as_written
 from experiments.refusals import unknown
+from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 
 CELLS_FILE = Path(__file__).with_name("cells.yaml")
@@ -48,13 +46,12 @@ class CellsFile:
 
 def read_cells(path: Path) -> CellsFile:
     """Parse and check; UserError names the entry."""
-    try:
-        content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, YAMLError, OmegaConfBaseException) as error:
-        first = str(error).splitlines()[0]
-        raise UserError(f"cells={path}: not a file of cells ({first})") from error
+    content = read_yaml(path, f"cells={path}", f"{CELLS_FILE.name} in the sources is one")
     if not isinstance(content, dict) or set(content) != set(KEYS):
         raise UserError(f"cells={path}: needs exactly the keys {', '.join(KEYS)}")
+    for key, value in content.items():
+        if not isinstance(value, list) and not (key == "policies" and value is None):
+            raise UserError(f"cells={path}: {key}={as_written(value)}: must be a list")
     named = {
         key: tuple(_policy(key, name) for name in content[key])
         for key in ("tuned", "no_draft", "nulls")
@@ -74,12 +71,18 @@ def read_cells(path: Path) -> CellsFile:
 
 
 def _policy(key: str, name: Any) -> str:
-    if name not in options("policy"):
+    if str(name) not in options("policy"):
         raise unknown(f"policy in {key}", str(name), options("policy"))
     return str(name)
 
 
-def _trace(path: Path, entry: Mapping[str, Any]) -> CellTrace:
+def _text(entry: Mapping[str, Any], key: str) -> str | None:
+    return str(entry[key]) if key in entry else None
+
+
+def _trace(path: Path, entry: Any) -> CellTrace:
+    if not isinstance(entry, Mapping):
+        raise UserError(f"cells={path}: {as_written(entry)}: a trace needs keys with values")
     foreign = set(entry) - set(TRACE_KEYS)
     if foreign or not {"model", "draft", "requests"} <= set(entry):
         raise UserError(
@@ -89,13 +92,14 @@ def _trace(path: Path, entry: Mapping[str, Any]) -> CellTrace:
     if ("trace" in entry) == ("file" in entry):
         raise UserError(f"cells={path}: give each trace either trace or file: {dict(entry)}")
     for group in ("model", "draft"):
-        if entry[group] not in options(group):
+        if str(entry[group]) not in options(group):
             raise unknown(group, str(entry[group]), options(group))
     requests = whole_number("requests", entry["requests"])
     if requests < 2:
         raise UserError(f"cells={path}: requests={requests}, need 2: the first is warm-up")
     accepted = entry.get("acceptance")
     return CellTrace(
-        entry.get("trace"), entry.get("file"), entry["model"], entry["draft"], requests,
+        _text(entry, "trace"), _text(entry, "file"), str(entry["model"]), str(entry["draft"]),
+        requests,
         None if accepted is None else number("acceptance", accepted),
     )  # fmt: skip

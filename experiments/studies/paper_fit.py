@@ -7,8 +7,10 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from experiments.key_kinds import is_number
 from experiments.studies.paper_targets import GAMMA, LLAMA, LLAMA_SPECULATION
 from experiments.studies.paper_world import Play, World, play, with_cpu_rate
+from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.synthetic_routing import RoutingLaw
@@ -35,15 +37,32 @@ def read_fitted(path: Path = FITTED_FILE) -> Fitted:
     """The frozen values; UserError with the remedy if the file is missing or incomplete."""
     if not path.is_file():
         raise UserError(f"{path}: no fitted values; make them with spac study paper refit=true")
-    values: Any = OmegaConf.to_container(OmegaConf.load(path))
+    remedy = "spac study paper refit=true writes such a file"
+    values: Any = read_yaml(path, str(path), remedy)
     try:
-        return Fitted(
-            float(values["cpu_bytes_per_second"]),
-            float(values["acceptance"]),
+        fitted = Fitted(
+            values["cpu_bytes_per_second"],
+            values["acceptance"],
             {name: RoutingLaw(**law) for name, law in values["routing"].items()},
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path}: not a file of fitted values ({error})") from error
+    _refuse_impossible(path, fitted)
+    return fitted
+
+
+def _refuse_impossible(path: Path, fitted: Fitted) -> None:
+    """UserError for a value that is no number, or outside what its law can have."""
+    unit = (0.0, 1.0)
+    limits = {"acceptance": unit, "memory": unit, "keep": unit, "cpu_bytes_per_second": (1.0, None)}
+    found = {key: getattr(fitted, key) for key in ("cpu_bytes_per_second", "acceptance")}
+    laws = {f"routing.{name}.{key}": value for name, law in fitted.routing.items()
+            for key, value in asdict(law).items()}  # fmt: skip
+    for name, value in (found | laws).items():
+        low, high = limits.get(name.rpartition(".")[2], (0.0, None))
+        if not is_number(value) or value < low or (high is not None and value > high):
+            end = "" if high is None else f" to {high}"
+            raise UserError(f"{path}: {name}={value}: must be a number from {low}{end}")
 
 
 def write_fitted(path: Path, fitted: Fitted) -> None:

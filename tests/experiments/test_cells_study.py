@@ -120,9 +120,10 @@ def test_files_of_cells_are_checked(
 
 
 def test_a_missing_file_of_cells(spac: Spac, tmp_path: Path) -> None:
-    assert "not a file of cells" in spac("study", "cells", "cells=nowhere.yaml").error
+    error = spac("study", "cells", "cells=nowhere.yaml").error
+    assert error == "cells=nowhere.yaml: cannot read it (No such file or directory)"
     (tmp_path / "broken.yaml").write_text("a: [")
-    assert "not a file of cells" in spac("study", "cells", "cells=broken.yaml").error
+    assert "cells=broken.yaml: not valid YAML" in spac("study", "cells", "cells=broken.yaml").error
 
 
 def test_the_kept_cells_are_all_there() -> None:

@@ -54,6 +54,7 @@ def test_both_clocks_are_compared(spac: Spac, dense_trace: Path) -> None:
     [
         (("policy=spac",), "at least two"),
         (("clock=lunar",), "clock=lunar"),
+        (("runs=1001",), "runs=1001: must be at most 1000"),
         (("padded_hardware=none_such",), "padded_hardware=none_such is unknown"),
         (("device=cuda", "clock=padded"), "only the stand-in"),
     ],
