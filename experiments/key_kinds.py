@@ -104,9 +104,11 @@ def takes_list(command: Command, key: str) -> bool:
     return key in LISTS[""] or key in LISTS.get(command.name, ())
 
 
-def takes_null(key: Key) -> bool:
-    """Whether the help names null as a value of the key."""
-    return key.default == "null" or "null:" in key.meaning or key.name in REPLACEABLE
+def takes_null(command: Command, key: Key) -> bool:
+    """Whether the help names null as a value of the key, or another key can take its place."""
+    others = {one.name for one in all_keys(command)} & set(REPLACEABLE) - {key.name}
+    replaceable = key.name in REPLACEABLE and bool(others)
+    return key.default == "null" or "null:" in key.meaning or replaceable
 
 
 def check_values(command: Command, config: DictConfig) -> None:
@@ -115,7 +117,7 @@ def check_values(command: Command, config: DictConfig) -> None:
         node = config[key.name]
         value = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
         kind = kind_of(command, key.name)
-        if value is None and not takes_null(key):
+        if value is None and not takes_null(command, key):
             given = "its keys, each as NAME.KEY=VALUE" if kind is MAPPING else "a value"
             raise UserError(f"{key.name}=null: give {given}: {key.meaning}")
         if value is None or kind is None:

@@ -28,6 +28,7 @@ from traces.atomic import write_atomically
 from traces.importers import import_trace
 
 INFORMATION = "information"
+MOST_SHUFFLES = 10_000
 
 
 def run(config: DictConfig, console: Console) -> Path:
@@ -51,7 +52,8 @@ def run(config: DictConfig, console: Console) -> Path:
 
 def workloads_from(config: DictConfig, imported: Path, console: Console) -> list[Workload]:
     """The named traces, and the routing files of the data folder if there is one."""
-    positive("shuffles", config.shuffles)
+    if positive("shuffles", config.shuffles) > MOST_SHUFFLES:
+        raise UserError(f"shuffles={config.shuffles}: must be at most {MOST_SHUFFLES}")
     names = None if config.trace is None else [str(name) for name in as_list(config.trace)]
     data = data_folder(config.data)
     chosen = open_workloads(names, seed=whole_number("seed", config.seed)) if names != [] else []

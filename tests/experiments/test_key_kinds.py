@@ -96,7 +96,7 @@ def test_wrong_values_of_every_key(command: Command) -> None:
 def test_null_and_lists_only_where_the_help_says_so(command: Command) -> None:
     for key in all_keys(command):
         said = refusal(command, key.name, None)
-        assert (said is None) == takes_null(key), (key.name, said)
+        assert (said is None) == takes_null(command, key), (key.name, said)
         empty = refusal(command, key.name, [])
         fine = takes_list(command, key.name) and key.name in MAY_BE_EMPTY
         assert (empty is None) == fine, (key.name, empty)

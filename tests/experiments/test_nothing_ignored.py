@@ -88,6 +88,9 @@ def test_refused_before_a_folder_is_made(
         (["gamma=5"], "gamma=5: this dense trace goes up to 4"),
         (["cache_ratio=2"], "cache_ratio=2.0: must be above 0"),
         (["shuffles=0"], "shuffles=0: must be at least 1"),
+        (["shuffles=1000000000000000000"], "must be at most 10000"),
+        (["cache_ratio=null"], "cache_ratio=null: give a value"),
+        (["context=3"], "context=3 changes nothing here: it counts with spac study paper or cells"),
     ],
 )
 def test_a_study_is_checked_before_its_first_hour(
