@@ -9,6 +9,7 @@ from rich.console import Console
 
 from experiments import record
 from experiments import run as run_command
+from experiments.bounding import check_method
 from experiments.commands import COMMANDS
 from experiments.compare import compare, digests, jobs_from, keep_runlogs, planned_rows
 from experiments.comparison import Job
@@ -17,10 +18,12 @@ from experiments.demo_order import other_order
 from experiments.outcome import show_report, write_report
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import read_run_file, write_run_file
+from experiments.run_choice import choose_run
 from experiments.sweep import Place
 from experiments.terminal import terminal
 from experiments.trace_choice import bundled_names, find_trace
 from experiments.winner import DRAFTING_FILE, WINNER_FILE
+from experiments.workers import workers_from
 from policies.errors import UserError
 from traces.check import check_trace
 from traces.reader import open_trace
@@ -39,7 +42,8 @@ def run(config: DictConfig) -> int:
     if config.sweep is not None:
         raise UserError(f"sweep={config.sweep}: a demo is not continued; spac compare takes sweep=")
     pictures = truth("pictures", config.pictures)
-    # What cannot be played is said before anything is recorded.
+    # What cannot be done is said before anything is recorded.
+    refuse_impossible(config)
     demo_jobs(config, None, [find_trace(name) for name in names], Console(quiet=True))
     with removed_if_unused(new_folder(config.outputs, "demo")) as folder:
         return _demo(config, names, folder, pictures, console)
@@ -76,6 +80,23 @@ def announce(console: Console, number: int, text: str) -> None:
 
 def record_fresh(config: DictConfig, folder: Path) -> Path:
     """A short dense recording; its directory."""
+    if record.run(recording_config(config, folder)) != 0:
+        raise UserError("the recording failed")
+    return folder / "traces" / FRESH
+
+
+def refuse_impossible(config: DictConfig) -> None:
+    """UserError for a step after the comparison, or before it, that cannot be done."""
+    check_method(config.bound)
+    workers_from(config.workers, 1)
+    place = Path(config.outputs)
+    record.planned(recording_config(config, place))
+    # The winner is not known yet; what it decides is none of the user's keys.
+    run_command.refuse_impossible(choose_run(running_config(config, None, place)))
+
+
+def recording_config(config: DictConfig, folder: Path) -> DictConfig:
+    """Settings of the fresh recording below `folder`."""
     overrides = {
         "workload": FRESH,
         "prompts": str(config.record_prompts or record.shipped_prompts(config.record_workload)),
@@ -87,9 +108,7 @@ def record_fresh(config: DictConfig, folder: Path) -> Path:
     }
     recording = compose_config(COMMANDS["record"], [])
     recording.update(overrides)
-    if record.run(recording) != 0:
-        raise UserError("the recording failed")
-    return folder / "traces" / FRESH
+    return recording
 
 
 def check(traces: list[Path], folder: Path, console: Console) -> None:
@@ -167,10 +186,15 @@ def run_winners(config: DictConfig, folder: Path, console: Console) -> int:
 
 def run_winner(config: DictConfig, winner: Path, out: Path) -> int:
     """One winner file on the stand-in."""
+    return run_command.run(running_config(config, winner, out))
+
+
+def running_config(config: DictConfig, winner: Path | None, out: Path) -> DictConfig:
+    """Settings of a run into `out`."""
     running = compose_config(COMMANDS["run"], [])
     running.update(
         {
-            "winner": str(winner),
+            "winner": None if winner is None else str(winner),
             "out": str(out),
             "workload": config.record_workload,
             "prompts": config.record_prompts,
@@ -181,4 +205,4 @@ def run_winner(config: DictConfig, winner: Path, out: Path) -> int:
             "draft_path": config.record_draft,
         }
     )
-    return run_command.run(running)
+    return running

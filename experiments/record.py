@@ -45,6 +45,22 @@ def run(config: DictConfig) -> int:
 
     The keys are explained in conf/record.yaml. Everything is checked before the first recording.
     """
+    workloads, settings, prompts = planned(config)
+    pair = open_pair(config)
+    made, own = output_folder(config, workloads), config["out"] is not None
+    with nullcontext(made) if own else removed_if_unused(made) as folder:  # the user's own stays
+        if not own:
+            inputs = {"tokenizer": tokenizer_hash(pair.target.facts.path)}
+            write_run_file(folder, "record", config, inputs)
+        record_all(config, pair, prompts, settings, folder)
+    return 0
+
+
+def planned(
+    config: Mapping[str, Any],
+) -> tuple[list[str], RecordingSettings, dict[str, list[Prompt]]]:
+    """(workloads, settings, prompts of each); UserError for what needs no loaded model to be known
+    as impossible."""
     if config["kind"] not in ("dense", "windowed"):
         raise UserError(f"kind={config['kind']} cannot be recorded; use dense or windowed")
     workloads = workload_names(config)
@@ -54,14 +70,7 @@ def run(config: DictConfig) -> int:
     prompts = {name: choose_prompts(config, name, tokenizer) for name in workloads}
     for chosen in prompts.values():
         refuse_unrecordable(config, settings, facts, chosen)
-    pair = open_pair(config)
-    made, own = output_folder(config, workloads), config["out"] is not None
-    with nullcontext(made) if own else removed_if_unused(made) as folder:  # the user's own stays
-        if not own:
-            inputs = {"tokenizer": tokenizer_hash(pair.target.facts.path)}
-            write_run_file(folder, "record", config, inputs)
-        record_all(config, pair, prompts, settings, folder)
-    return 0
+    return workloads, settings, prompts
 
 
 def record_all(

@@ -38,6 +38,7 @@ def refuse_unrecordable(
 ) -> None:
     """UserError for what the recorder would refuse as well, later."""
     draft = draft_of(config)
+    settings.check_length()
     if config["kind"] == "dense":
         check_dense(settings)
         if draft is None:

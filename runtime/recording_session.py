@@ -50,6 +50,14 @@ class RecordingSettings:
     truncation: Truncation = ALL_TOKENS
     notes: dict[str, str] = field(default_factory=dict)
 
+    def check_length(self) -> None:
+        """UserError for texts too short to measure, or so long that they loop."""
+        if not 2 <= self.max_new_tokens <= LONGEST_GENERATION:
+            raise UserError(
+                f"max_new_tokens={self.max_new_tokens} is outside 2..{LONGEST_GENERATION}; "
+                "record more prompts instead of longer texts"
+            )
+
 
 @dataclass(frozen=True)
 class RecordingSummary:
@@ -86,11 +94,7 @@ class RecordingSession:
         margins: MarginLog | None,
         progress: Progress | None,
     ) -> None:
-        if not 2 <= settings.max_new_tokens <= LONGEST_GENERATION:
-            raise UserError(
-                f"max_new_tokens={settings.max_new_tokens} is outside 2..{LONGEST_GENERATION}; "
-                "record more prompts instead of longer texts"
-            )
+        settings.check_length()
         models = [target] if draft is None else [target, draft]
         positions = min(model.facts.max_positions for model in models)
         # The last window may reach gamma tokens past the end of the text.

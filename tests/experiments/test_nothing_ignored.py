@@ -43,6 +43,14 @@ def test_a_comparison_says_what_it_plays_besides(spac: Spac, dense_trace: Path) 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (["demo", "record_requests=0"], "requests=0: "),
+        (["demo", "record_tokens=1"], "max_new_tokens=1"),
+        (["demo", "run_requests=99999"], "requests=99999: "),
+        (["demo", "run_tokens=1"], "max_new_tokens=1: the first token is prefill"),
+        (["demo", "workers=0"], "workers=0: must be at least 1"),
+        (["demo", "bound=abc"], "bound=abc: there are none, fast, lp"),
+        (["demo", "record_workload=abc"], "workload=abc is unknown"),
+        (["demo", "record_draft=nowhere"], "draft_path=nowhere: no config.json there"),
         (["demo", "sweep=night"], "sweep=night: a demo is not continued"),
         (["demo", "policy=typo"], "unknown policy 'typo'"),
         (["demo", "gamma=9"], "gamma=9: this dense trace goes up to 4"),
