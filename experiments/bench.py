@@ -18,7 +18,7 @@ from experiments.benchmarks.host import host_facts
 from experiments.benchmarks.measures import SIZES, Bench, LeftOut, Measure
 from experiments.benchmarks.solvers import measure_solvers
 from experiments.benchmarks.start import measure_start
-from experiments.configuration import as_list, options
+from experiments.commands import options
 from experiments.decision_file import read_decision_file
 from experiments.figure_style import save_figure
 from experiments.fitted_table import FittedTable
@@ -27,9 +27,10 @@ from experiments.outputs import copy_target, new_folder, removed_if_unused
 from experiments.policy_choice import choose_policies
 from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
-from experiments.refusals import unknown
 from experiments.terminal import terminal
 from experiments.text_table import TextRow, TextTable
+from experiments.unknown import unknown
+from experiments.values import as_list
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.report_json import write_json

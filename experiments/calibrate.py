@@ -10,7 +10,6 @@ from rich.console import Console
 
 from experiments.calibration_figure import calibration_figure
 from experiments.calibration_noise import noise_warnings
-from experiments.configuration import as_list, positive, threads, whole_number
 from experiments.figure_style import save_figure
 from experiments.fitted_table import FittedTable
 from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
@@ -21,6 +20,7 @@ from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.terminal import terminal
 from experiments.text_table import TextRow, TextTable
+from experiments.values import as_list, positive, threads, whole_number
 from policies.errors import UserError
 from runtime.calibrate import Effort, calibrate
 from runtime.calibration import Calibration

@@ -122,3 +122,8 @@ COMMANDS = {
         Command("policies", "experiments.policies_command", "list the policies that exist"),
     )
 }
+
+
+def options(group: str) -> list[str]:
+    """Names of the options of a config group, from the files in conf/<group>."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))

@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments.bounding import check_method, with_bounds
+from experiments.commands import options
 from experiments.comparison import (
     Job,
     keys_of,
@@ -20,7 +21,6 @@ from experiments.comparison import (
     servable,
     table_of,
 )
-from experiments.configuration import as_list, as_mapping, options, truth, whole_number
 from experiments.decision_file import as_yaml
 from experiments.kept_cells import CellStore, key_of
 from experiments.machine import capacities_from, machine_from
@@ -34,6 +34,7 @@ from experiments.sweep import Place, is_shard, open_place
 from experiments.tables import write_table
 from experiments.terminal import terminal
 from experiments.trace_choice import Workload, acceptance_from, open_workloads, refuse_idle_seed
+from experiments.values import as_list, as_mapping, truth, whole_number
 from experiments.workers import workers_from
 from traces.atomic import sha256_of
 from traces.reader import open_trace

@@ -4,18 +4,17 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
-from experiments.commands import CONF, Command
+from experiments.commands import Command, options
 from experiments.given import refuse_conflicts
 from experiments.help_text import all_keys
-from experiments.key_kinds import TEXT, as_written, check_values, kind_of
+from experiments.key_kinds import TEXT, check_values, kind_of
 from experiments.profile_file import read_hardware, take_profile
 from policies.errors import UserError
 
@@ -23,7 +22,6 @@ PLAIN = re.compile(r"[^\[\]{}'\"]+")
 KEY_VALUE = re.compile(r"[+~]*[A-Za-z_][\w./@-]*=")
 NO_TEXT = re.compile(r"(?i)true|false|nan|[+-]?(inf|[\d_.]+(e[+-]?\d+)?)")  # Hydra's own reading
 INTERPOLATION = re.compile(r"(\\*)\$\{")
-MOST_THREADS = 1024
 FREE_TEXT = ("prompt", "stop")
 GROUPS = ("model", "draft", "hardware", "ranges")
 
@@ -148,61 +146,3 @@ def as_it_is(key: str, text: str) -> str:
     if text == "???":
         raise UserError(f"{key}=???: this alone is Hydra's sign for a missing value; add a word")
     return INTERPOLATION.sub(lambda found: found[1] * 2 + r"\${", text)
-
-
-def options(group: str) -> list[str]:
-    """Names of the options of a config group, from the files in conf/<group>."""
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
-
-
-def as_list(value: object) -> list[Any]:
-    """A single value or a list of them, as a plain list: lists are grids."""
-    plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-    return list(plain) if isinstance(plain, list) else [plain]
-
-
-def as_mapping(value: object) -> dict[str, Any]:
-    """A node of the config as plain data; empty for null."""
-    if value is None:
-        return {}
-    plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-    if not isinstance(plain, dict):
-        raise UserError(f"{value!r}: expected keys with values")
-    return {str(key): content for key, content in plain.items()}
-
-
-def number(key: str, value: object) -> float:
-    """A number; UserError names the key otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{key}={as_written(value)}: not a number")
-    return float(value)
-
-
-def truth(key: str, value: object) -> bool:
-    """true or false; UserError names the key for anything else, which Python would take as true."""
-    if not isinstance(value, bool):
-        raise UserError(f"{key}={as_written(value)}: must be true or false")
-    return value
-
-
-def whole_number(key: str, value: object) -> int:
-    """A whole number; UserError names the key otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UserError(f"{key}={as_written(value)}: not a whole number")
-    return value
-
-
-def threads(value: object) -> int:
-    """The key threads=; UserError for more than a thread pool can have."""
-    found = positive("threads", value)
-    if found > MOST_THREADS:
-        raise UserError(f"threads={found}: must be at most {MOST_THREADS}")
-    return found
-
-
-def positive(key: str, value: object) -> int:
-    """A whole number of at least 1; UserError names the key otherwise."""
-    found = whole_number(key, value)
-    if found < 1:
-        raise UserError(f"{key}={found}: must be at least 1")
-    return found

@@ -11,9 +11,8 @@ from typing import Any
 
 import yaml
 
-from experiments.commands import CONF
-from experiments.configuration import options
-from experiments.refusals import unknown
+from experiments.commands import CONF, options
+from experiments.unknown import unknown
 from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from simulator.hardware import DecisionTimes

@@ -13,7 +13,7 @@ from experiments.bounding import check_method
 from experiments.commands import COMMANDS
 from experiments.compare import compare, digests, jobs_from, keep_runlogs, planned_rows
 from experiments.comparison import Job
-from experiments.configuration import as_list, compose_config, positive, truth
+from experiments.configuration import compose_config
 from experiments.demo_order import other_order
 from experiments.outcome import show_report, write_report
 from experiments.outputs import new_folder, removed_if_unused
@@ -22,6 +22,7 @@ from experiments.run_choice import choose_run
 from experiments.sweep import Place
 from experiments.terminal import terminal
 from experiments.trace_choice import bundled_names, find_trace
+from experiments.values import as_list, positive, truth
 from experiments.winner import DRAFTING_FILE, WINNER_FILE
 from experiments.workers import workers_from
 from policies.errors import UserError

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from experiments.configuration import as_mapping, number, positive, whole_number
 from experiments.model_shapes import shape_of
 from experiments.trace_choice import Workload, find_trace, open_workload
+from experiments.values import as_mapping, number, positive, whole_number
 from policies.costs import CostTable
 from policies.errors import UserError
 from runtime.checkpoints import torch_dtype

@@ -8,7 +8,6 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from experiments.configuration import truth, whole_number
 from experiments.decision_file import choose_decision, times_of
 from experiments.forced_choice import ForcedChoice, choose_forced, hardware_from
 from experiments.metrics_table import metrics_table
@@ -18,6 +17,7 @@ from experiments.progress import progress_bar
 from experiments.provenance import write_run_file
 from experiments.record import SMALL
 from experiments.terminal import terminal
+from experiments.values import truth, whole_number
 from experiments.winner import Winner
 from policies.errors import UserError
 from runtime.device import DeviceError

@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.configuration import as_mapping, number, positive, whole_number
+from experiments.values import as_mapping, number, positive, whole_number
 from policies.errors import UserError
 from simulator.capacity import checked_slots, scale_slots, slots_from_ratio, slots_from_vram
 from simulator.draft_profile import DraftProfile, draft_profile

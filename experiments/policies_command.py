@@ -7,12 +7,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from experiments.configuration import as_list, options
+from experiments.commands import options
 from experiments.fitted_table import FittedTable
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.policy_notes import FAMILIES, family, own_notes, policy_notes, summary
 from experiments.terminal import terminal
 from experiments.text_table import TextRow, TextTable
+from experiments.values import as_list
 from policies.conformance import check_policy
 from policies.errors import UserError
 from simulator.foresight import is_clairvoyant

@@ -12,10 +12,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from experiments.commands import CONF
-from experiments.configuration import options
+from experiments.commands import CONF, options
 from experiments.policy_file import is_path, read_policy
-from experiments.refusals import unknown
+from experiments.unknown import unknown
 from policies.composed import ComposedPolicy
 from policies.errors import UserError
 

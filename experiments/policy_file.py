@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from experiments.configuration import options
-from experiments.refusals import unknown
+from experiments.commands import options
+from experiments.unknown import unknown
 from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 from traces.atomic import write_atomically

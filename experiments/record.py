@@ -12,12 +12,12 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from experiments.configuration import as_list, as_mapping, threads, truth, whole_number
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.provenance import write_run_file
 from experiments.recordable import draft_of, refuse_unrecordable, target_of
 from experiments.sampling_choice import sampling_from
 from experiments.terminal import terminal
+from experiments.values import as_list, as_mapping, threads, truth, whole_number
 from policies.errors import UserError
 from runtime.checkpoints import open_draft, open_target
 from runtime.draft_model import DraftModel, open_draft_model

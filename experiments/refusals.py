@@ -3,9 +3,7 @@
 Everything else is a bug and keeps its traceback.
 """
 
-import difflib
 import re
-from collections.abc import Iterable
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -15,9 +13,9 @@ from hydra.errors import (
 )
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.commands import Command
-from experiments.configuration import options
+from experiments.commands import Command, options
 from experiments.help_text import read_config_text
+from experiments.unknown import suggestion, unknown
 from policies.errors import UserError
 from policies.session import IllegalPlan
 
@@ -39,19 +37,6 @@ def one_line(error: BaseException, command: Command) -> str:
     if isinstance(error, ConfigCompositionException | OmegaConfBaseException):
         return _unknown_key(error, command)
     return _joined(str(error))
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """A half-sentence with the nearest known word, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {near[0]}?" if near else ""
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that is not among `known`; it lists them."""
-    names = sorted(known)
-    hint = suggestion(name, names) or "."
-    return UserError(f"unknown {what} '{name}'{hint} There are: {', '.join(names) or 'none'}")
 
 
 def _user_error_behind(error: BaseException) -> BaseException | None:

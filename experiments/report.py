@@ -9,7 +9,6 @@ import pandas as pd
 from omegaconf import DictConfig
 
 from experiments.cell import CELL, TPS
-from experiments.configuration import truth
 from experiments.outcome import first_runlog, show_report, write_report
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.pictures import draw_all, draw_details, save_all
@@ -21,6 +20,7 @@ from experiments.report_page.validation_part import read_validation, source_of_v
 from experiments.run_report import is_run, report_run
 from experiments.tables import read_table, write_table
 from experiments.terminal import terminal
+from experiments.values import truth
 from policies.errors import UserError
 from traces.atomic import write_atomically
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.configuration import as_list, as_mapping, number, positive, truth, whole_number
 from experiments.decision_file import choose_decision, source_of, times_of
 from experiments.machine import NO_DRAFT
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.record import choose_prompts
 from experiments.sampling_choice import sampling_from
+from experiments.values import as_list, as_mapping, number, positive, truth, whole_number
 from experiments.winner import Winner, read_winner
 from policies.costs import CostTable
 from policies.errors import UserError

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.configuration import number, whole_number
 from experiments.key_kinds import LARGEST, as_written
+from experiments.values import number, whole_number
 from policies.errors import UserError
 from runtime.truncation import Truncation
 from traces.manifest import SamplingInfo

@@ -6,9 +6,9 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from experiments.configuration import whole_number
 from experiments.decision_file import DecisionFile, choose_decision, source_of, times_of
 from experiments.machine import NO_DRAFT, Capacity, Machine
+from experiments.values import whole_number
 from policies.costs import CostTable
 from simulator.cost_tables import cost_table
 from simulator.requirements import rows_needed

@@ -8,7 +8,6 @@ from rich.console import Console
 
 from experiments.compare import digests
 from experiments.comparison import Job, play, refuse_impossible
-from experiments.configuration import as_list, as_mapping, whole_number
 from experiments.figure_style import save_figure
 from experiments.lanes_figure import pass_lanes_figure
 from experiments.machine import capacities_from, machine_from
@@ -20,6 +19,7 @@ from experiments.provenance import write_run_file
 from experiments.setting import settings_from
 from experiments.terminal import terminal
 from experiments.trace_choice import acceptance_from, open_workloads, refuse_idle_seed
+from experiments.values import as_list, as_mapping, whole_number
 from policies.errors import UserError
 from simulator.engines import choose_engine
 from traces.metrics import metrics

@@ -8,9 +8,9 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments.outputs import copy_target
-from experiments.refusals import unknown
 from experiments.studies import cells, formats, paper, theory
 from experiments.terminal import terminal
+from experiments.unknown import unknown
 from policies.errors import UserError
 
 Study = Callable[[DictConfig, Console], Path]

@@ -14,11 +14,11 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.configuration import as_list
 from experiments.decision_file import as_yaml, choose_decision
 from experiments.kept_cells import CellStore
 from experiments.outputs import LATEST, new_folder, removed_if_unused
 from experiments.trace_choice import bundled_names, find_trace
+from experiments.values import as_list
 from policies.errors import UserError
 from policies.sources import source_hash
 from traces.atomic import sha256_of, write_atomically

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from experiments.configuration import as_list, whole_number
 from experiments.figure_style import save_figure
 from experiments.fitted_table import FittedTable
 from experiments.lanes_figure import pass_lanes_figure, typical_pass
@@ -15,6 +14,7 @@ from experiments.perfetto_span import Span
 from experiments.runlog_choice import runlog_directories
 from experiments.terminal import terminal
 from experiments.text_table import TextRow, TextTable
+from experiments.values import as_list, whole_number
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.runlog import RunLog, read_runlog

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.configuration import as_list
 from experiments.key_kinds import as_written
-from experiments.refusals import unknown
 from experiments.terminal import terminal
 from experiments.trace_choice import acceptance_from, find_trace, ratios_from, seed_from
 from experiments.trace_exchange import export_layers, import_file
 from experiments.trace_generate import LAWS, generate, shuffle
 from experiments.trace_tables import info_table, stats_tables
+from experiments.unknown import unknown
+from experiments.values import as_list
 from policies.errors import UserError
 from traces.check import check_trace
 from traces.manifest import Manifest

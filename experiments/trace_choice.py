@@ -6,8 +6,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from experiments.configuration import as_list, number
-from experiments.refusals import unknown
+from experiments.unknown import unknown
+from experiments.values import as_list, number
 from policies.errors import UserError
 from traces.acceptance import Acceptance
 from traces.caches import capacity_of

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.refusals import unknown
 from experiments.studies.paper_routing import fit_law, reached
 from experiments.studies.paper_targets import ROUTING, Statistic
 from experiments.trace_choice import bundled_names, find_trace
 from experiments.trace_model import profile_of
+from experiments.unknown import unknown
 from policies.errors import UserError
 from traces.generated import write_generated
 from traces.generators.shape import Statistic as Outcome

@@ -7,14 +7,14 @@ from typing import Any
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.configuration import number, whole_number
 from experiments.fitted_table import FittedTable
-from experiments.refusals import unknown
 from experiments.text_table import TextRow, TextTable
 from experiments.trace_choice import find_trace, seed_from
 from experiments.trace_fit import generate_fitted
 from experiments.trace_model import named_model
 from experiments.trace_tables import info_table
+from experiments.unknown import unknown
+from experiments.values import number, whole_number
 from policies.errors import UserError
 from traces.generated import write_generated
 from traces.generators import GENERATORS

@@ -2,9 +2,9 @@
 
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.commands import CONF
-from experiments.configuration import options, whole_number
-from experiments.refusals import suggestion
+from experiments.commands import CONF, options
+from experiments.unknown import suggestion
+from experiments.values import whole_number
 from policies.errors import UserError
 from simulator.model_profile import ModelProfile, model_profile
 from traces.importers.routing import Given

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from experiments.configuration import number, positive
+from experiments.values import number, positive
 from policies.errors import UserError
 from runtime.training.packages import CorpusError
 from runtime.training.pipeline import train_pair

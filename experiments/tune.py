@@ -11,7 +11,6 @@ from optuna.trial import TrialState
 from rich.console import Console
 
 from experiments.comparison import refuse_run
-from experiments.configuration import truth, whole_number
 from experiments.figure_style import save_figure
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.policy_file import PolicyFile, write_policy
@@ -32,6 +31,7 @@ from experiments.tuning_study import (
     finished,
     open_study,
 )
+from experiments.values import truth, whole_number
 from experiments.workers import run_cells, workers_from
 from policies.errors import UserError
 from policies.sources import source_hash

@@ -7,7 +7,6 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.commands import CONF
-from experiments.configuration import as_list, as_mapping, number, whole_number
 from experiments.key_kinds import as_written
 from experiments.machine import capacities_from, machine_from
 from experiments.policy_choice import PolicyChoice, choose_policies
@@ -15,6 +14,7 @@ from experiments.setting import settings_from
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
 from experiments.tuning_runs import Scene, divide
 from experiments.tuning_space import GAMMA, Axis, space_of
+from experiments.values import as_list, as_mapping, number, whole_number
 from policies.composed import ComposedPolicy
 from policies.errors import UserError
 from policies.parts import FixedWindow

@@ -8,7 +8,7 @@ from typing import Any
 import optuna
 
 from experiments.policy_choice import PolicyChoice
-from experiments.refusals import unknown
+from experiments.unknown import unknown
 from policies.errors import UserError
 
 GAMMA = "gamma"

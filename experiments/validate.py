@@ -12,7 +12,6 @@ from rich.console import Console
 
 from experiments.calibrate import choose_measured, effort_from, keep, measure, show_notes
 from experiments.commands import CONF
-from experiments.configuration import as_list, as_mapping, positive, threads, whole_number
 from experiments.figure_style import save_figure
 from experiments.forced_choice import ForcedChoice, choose_forced
 from experiments.outputs import copy_target, new_folder, removed_if_unused
@@ -24,6 +23,7 @@ from experiments.terminal import terminal
 from experiments.validation import PADDED, UNPADDED, Validation, ticks, validate_table
 from experiments.validation_figure import validation_figure
 from experiments.validation_report import validation_table, verdicts
+from experiments.values import as_list, as_mapping, positive, threads, whole_number
 from policies.errors import UserError
 from runtime.calibrate_mixed import MIXTURES
 from runtime.devices import STANDIN, device_kind

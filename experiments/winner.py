@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from experiments.configuration import options
+from experiments.commands import options
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.ranking import Standing, best_setting
 from experiments.yaml_file import read_yaml

@@ -14,7 +14,7 @@ from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 from threading import Thread
 from typing import Generic, TypeVar
 
-from experiments.configuration import whole_number
+from experiments.values import whole_number
 from policies.errors import UserError
 
 Cell = TypeVar("Cell")

@@ -8,14 +8,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.commands import CONF
+from experiments.commands import CONF, options
 from experiments.comparison import Job, serves
-from experiments.configuration import as_mapping, options, whole_number
 from experiments.machine import Capacity, Machine
 from experiments.policy_choice import PolicyChoice, choose_policies
 from experiments.setting import Setting
 from experiments.studies.cells_file import CellsFile, CellTrace
 from experiments.trace_choice import Workload, find_trace, open_workload
+from experiments.values import as_mapping, whole_number
 from policies.errors import UserError
 from simulator.draft_profile import draft_profile
 from simulator.foresight import is_clairvoyant

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.configuration import number, options, whole_number
+from experiments.commands import options
 from experiments.key_kinds import as_written
-from experiments.refusals import unknown
+from experiments.unknown import unknown
+from experiments.values import number, whole_number
 from experiments.yaml_file import read_yaml
 from policies.errors import UserError
 

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from rich.console import Console
 
-from experiments.configuration import as_list
 from experiments.figure_style import new_figure, save_figure, styles
 from experiments.outputs import new_folder, removed_if_unused
 from experiments.progress import progress_bar
@@ -17,6 +16,7 @@ from experiments.provenance import write_run_file
 from experiments.record import first_prompts
 from experiments.studies.markdown import markdown_table
 from experiments.tables import write_table
+from experiments.values import as_list
 from policies.errors import UserError
 from runtime.checkpoints import SHIPPED_PAIR
 from runtime.format_error import FORMATS, format_errors

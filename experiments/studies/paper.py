@@ -10,7 +10,6 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from experiments.commands import CONF
-from experiments.configuration import as_mapping, truth, whole_number
 from experiments.figure_style import save_figure
 from experiments.machine import Machine, machine_from
 from experiments.outputs import new_folder, removed_if_unused
@@ -40,6 +39,7 @@ from experiments.studies.paper_world import (
     with_cpu_rate,
 )
 from experiments.tables import write_table
+from experiments.values import as_mapping, truth, whole_number
 from policies.errors import UserError
 from simulator.capacity import slots_from_ratio
 from simulator.draft_profile import draft_profile

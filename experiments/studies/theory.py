@@ -9,7 +9,6 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from experiments.comparison import refuse_run
-from experiments.configuration import as_list, positive, whole_number
 from experiments.figure_style import save_figure
 from experiments.machine import Capacity, machine_from
 from experiments.outputs import new_folder, removed_if_unused
@@ -23,6 +22,7 @@ from experiments.studies.theory_figures import entropy_figure, error_figure, inf
 from experiments.studies.theory_findings import theory_findings
 from experiments.tables import write_table
 from experiments.trace_choice import Workload, acceptance_from, open_workloads
+from experiments.values import as_list, positive, whole_number
 from policies.errors import UserError
 from traces.atomic import write_atomically
 from traces.importers import import_trace

@@ -5,8 +5,8 @@ import shlex
 import pytest
 from omegaconf import OmegaConf
 
-from experiments.commands import COMMANDS, CONF, Command
-from experiments.configuration import compose_config, options
+from experiments.commands import COMMANDS, CONF, Command, options
+from experiments.configuration import compose_config
 from experiments.decision_file import choose_decision
 from experiments.help_text import examples, read_config_text
 from experiments.policy_choice import choose_policies

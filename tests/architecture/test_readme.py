@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from experiments.bench_report import goals_table
-from experiments.commands import COMMANDS
-from experiments.configuration import options
+from experiments.commands import COMMANDS, options
 from experiments.readme import (
     BENCH,
     BENCH_PART,

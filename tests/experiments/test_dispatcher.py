@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from experiments.commands import COMMANDS
-from experiments.configuration import compose_config, options
+from experiments.commands import COMMANDS, options
+from experiments.configuration import compose_config
 from experiments.help_text import read_config_text
 from experiments.policy_notes import FAMILIES, summary
 from tests.experiments.conftest import Spac
