@@ -51,11 +51,13 @@ def check_trace(path: str | Path) -> CheckReport:
     trace, report = Trace(directory, manifest), CheckReport((), (), 0, 0)
     problems, facts = _directory_findings(directory, manifest)
     seen: set[int] = set()
+    unreadable = 0
     for index, part in enumerate(manifest.parts):
         try:
             batch = trace.read_part(index)
         except UserError as error:
             problems.append(str(error))
+            unreadable += 1
             continue
         numbers = {request for request, _, _ in request_bounds(batch.request)}
         found = [*_duplicates(batch), *layout_problems(batch, manifest)]
@@ -81,9 +83,10 @@ def check_trace(path: str | Path) -> CheckReport:
             f"{report.prefix_differing} differ ({share:.2%})"
         )
         (problems if share > PREFIX_TOLERANCE else facts).append(fact)
-    facts.insert(
-        0, f"{report.requests} requests, {report.rows} rows in {len(manifest.parts)} parts"
-    )
+    parts = f"{len(manifest.parts)} parts"
+    if unreadable:  # what is told of the others is not true of the trace
+        parts = f"the {len(manifest.parts) - unreadable} parts that can be read, of {parts}"
+    facts.insert(0, f"{report.requests} requests, {report.rows} rows in {parts}")
     return replace(report, problems=tuple(problems), facts=tuple(facts))
 
 
@@ -91,7 +94,9 @@ def _directory_findings(directory: Path, manifest: Manifest) -> tuple[list[str],
     """(problems, facts) from the manifest and the names in the directory."""
     problems: list[str] = []
     facts = [f"kind {manifest.kind}, gamma_max {manifest.gamma_max}, model {manifest.model.name}"]
-    facts.append("complete" if manifest.complete else "incomplete: the recording was interrupted")
+    facts.append(
+        "recorded completely" if manifest.complete else "incomplete: the recording was interrupted"
+    )
     if manifest.complete and not manifest.parts:
         problems.append("the trace is complete and has no rows")
     known = {MANIFEST_NAME, *(part.file for part in manifest.parts)}

@@ -142,11 +142,15 @@ def test_damage_is_a_problem(
 
 
 def test_a_damaged_part_is_a_problem_and_the_others_are_checked(tmp_path: Path) -> None:
-    trace = dense_trace(tmp_path / "trace")
-    (trace.path / "part-00000.parquet").write_bytes(b"rubbish")
+    trace = dense_trace(tmp_path / "trace", rows_per_part=40)
+    whole, parts = check_trace(trace.path), trace.manifest.parts
+    assert len(parts) > 1 and f"{whole.rows} rows in {len(parts)} parts" in whole.facts[0]
+    (trace.path / parts[0].file).write_bytes(b"rubbish")
     report = check_trace(trace.path)
     assert "truncated or changed" in report.problems[0]
-    assert report.rows == 0
+    assert report.rows == whole.rows - parts[0].rows > 0
+    readable = f"{report.rows} rows in the {len(parts) - 1} parts that can be read, of {len(parts)}"
+    assert readable in report.facts[0]
 
 
 def test_a_missing_part_is_a_problem(tmp_path: Path) -> None:
